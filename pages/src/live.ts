@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, ROOT, withQuery } from "./api";
 import { oneAtATime } from "./parts/oneAtATime";
 import { answered } from "./parts/report";
-import type { Headway, News } from "./types";
+import type { Headway, RunEvent } from "./types";
 
 /** Between two attempts to reach the server. */
 export const RETRY_MS = 3_000;
@@ -56,10 +56,10 @@ export function useGet<T>(path: string | null): Got<T> {
   return { ...state, refresh };
 }
 
-export type Line = "connecting" | "live" | "lost" | "ended";
+export type StreamState = "connecting" | "live" | "lost" | "ended";
 
-interface Heard {
-  entry: (news: News) => void;
+interface Listeners {
+  entry: (event: RunEvent) => void;
   /** Progress of running jobs. */
   progress?: (progress: Headway[]) => void;
   /** The run has started or stopped being driven. */
@@ -70,27 +70,27 @@ interface Heard {
  * Follow an event stream; `null` follows none. The browser resumes a broken one by its Last-Event-ID; a refused one
  * (for example during a restart of the server) is opened again after the last event.
  */
-export function useNews(path: string | null, heard: Heard): Line {
-  const [state, setState] = useState<Line>("connecting");
-  const listener = useRef(heard);
-  listener.current = heard;
+export function useEventStream(path: string | null, listeners: Listeners): StreamState {
+  const [state, setState] = useState<StreamState>("connecting");
+  const listener = useRef(listeners);
+  listener.current = listeners;
   useEffect(() => {
     if (path === null) return undefined;
-    let seen: number | undefined;
+    let last: number | undefined; // the number of the last event
     let source: EventSource;
     let again: ReturnType<typeof setTimeout> | undefined;
     const open = (): void => {
-      source = new EventSource(ROOT + withQuery(path, { after: seen }));
+      source = new EventSource(ROOT + withQuery(path, { after: last }));
       source.onopen = () => setState("live");
       source.addEventListener("entry", (event) => {
-        const news = JSON.parse((event as MessageEvent<string>).data) as News;
-        if (seen !== undefined && news.seq <= seen) return;
-        seen = news.seq;
-        listener.current.entry(news);
+        const entry = JSON.parse((event as MessageEvent<string>).data) as RunEvent;
+        if (last !== undefined && entry.seq <= last) return;
+        last = entry.seq;
+        listener.current.entry(entry);
       });
       source.addEventListener("progress", (event) => {
-        const told = JSON.parse((event as MessageEvent<string>).data) as { progress: Headway[] };
-        listener.current.progress?.(told.progress);
+        const { progress } = JSON.parse((event as MessageEvent<string>).data) as { progress: Headway[] };
+        listener.current.progress?.(progress);
       });
       source.addEventListener("state", () => listener.current.state?.());
       source.addEventListener("end", () => {
@@ -131,7 +131,7 @@ export function useThrottled(act: () => void, ms = 1_000): () => void {
   }, [ms]);
 }
 
-/** Does something every so often while the page is looked at. */
+/** Calls `act` every `ms` while the page is visible. */
 export function useEvery(act: () => void, ms: number): void {
   useEffect(() => {
     const timer = setInterval(() => {

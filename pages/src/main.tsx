@@ -15,7 +15,7 @@ import Submit from "./pages/Submit";
 import Team from "./pages/Team";
 import Tokens from "./pages/Tokens";
 import Workers from "./pages/Workers";
-import { later } from "./parts/Later";
+import { lazyPage } from "./parts/lazyPage";
 import { Layout } from "./parts/Layout";
 import { may, MeContext, useMe } from "./parts/me";
 import { Loading, Notice } from "./parts/Notice";
@@ -23,9 +23,9 @@ import { go, match, usePlace } from "./parts/router";
 import type { Me } from "./types";
 import "./style.css";
 
-const Run = later(() => import("./pages/Run"));
-const Compare = later(() => import("./pages/Compare"));
-const Explore = later(() => import("./pages/Explore"));
+const Run = lazyPage(() => import("./pages/Run"));
+const Compare = lazyPage(() => import("./pages/Compare"));
+const Explore = lazyPage(() => import("./pages/Explore"));
 
 function App(): JSX.Element {
   const { path } = usePlace();

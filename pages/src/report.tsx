@@ -1,8 +1,8 @@
-/** The report: the page of a run with its data inside. It fetches nothing, and nothing can be done there. */
+/** The report: the page of a run in one file with its data. It fetches nothing and has no actions. */
 
 import { render } from "preact";
 import type { JSX } from "preact";
-import { MEANING, Provenance, StatusBadge } from "./parts/Badge";
+import { PROVENANCE_MEANING, Provenance, StatusBadge } from "./parts/Badge";
 import { instant } from "./format";
 import { answered, openReport, type Report } from "./parts/report";
 import { runPath } from "./api";
@@ -12,7 +12,7 @@ import type { View } from "./types";
 import "./style.css";
 import "./report.css";
 
-function Told({ view, written }: { view: View; written: string }): JSX.Element {
+function ReportPage({ view, written }: { view: View; written: string }): JSX.Element {
   const { summary } = view;
   const above = (
     <p class="run-about">
@@ -35,8 +35,8 @@ function Told({ view, written }: { view: View; written: string }): JSX.Element {
       </main>
       <footer class="foot">
         <span>MLCD {version}</span>
-        <span>The run as it stood on {instant(written)}.</span>
-        <span>{summary.provenance !== null && MEANING[summary.provenance]}</span>
+        <span>State of the run on {instant(written)}.</span>
+        <span>{summary.provenance !== null && PROVENANCE_MEANING[summary.provenance]}</span>
       </footer>
     </>
   );
@@ -46,4 +46,4 @@ const report = JSON.parse(document.getElementById("run")?.textContent ?? "") as 
 openReport(report);
 const view = answered<View>(runPath(report.run));
 const root = document.getElementById("app");
-if (root !== null && view !== null) render(<Told view={view} written={report.written_at} />, root);
+if (root !== null && view !== null) render(<ReportPage view={view} written={report.written_at} />, root);

@@ -1,4 +1,4 @@
-/** What the API sends and takes, by the names that the pages have for it. All of it but `News` is made from its document. */
+/** The types of the API under the names that the pages use. All but `RunEvent` are generated from its OpenAPI document. */
 
 import type { Asked as Submission, MemberAnswer, RunPage, ServeRun, Summary, TuneRun } from "./types/api";
 
@@ -77,19 +77,19 @@ export type {
 
 export type Status = Summary["status"];
 export type Action = RunPage["actions"][number];
-/** What the page of a new run offers; the API takes planners of other packages, too. */
+/** The kinds on the Submit page; the API also accepts planners of other packages. */
 export type Kind = "train" | "tune" | "scale" | "serve";
 export type Role = MemberAnswer["role"];
 export type Per = MemberAnswer["budget_per"];
 export type Budget = Pick<MemberAnswer, "budget_usd" | "budget_per" | "spent_usd" | "claimed_usd">;
 export type Refusal = Pick<ServeRun["refused"][number], "label" | "because">;
 
-/** What is submitted or checked; all but its kind and options may be left out. */
+/** The body of a submission or a check; everything but `kind` and `options` is optional. */
 export type Asked = Pick<Submission, "kind"> &
   Partial<Omit<Submission, "options">> & { options: Record<string, string | string[]> };
 
 /** One event of a stream: an entry of the ledger, in words. */
-export interface News {
+export interface RunEvent {
   seq: number;
   run: string;
   kind: string;
@@ -98,22 +98,22 @@ export interface News {
   words: string;
 }
 
-/** What the limits did not allow. */
+/** The probes that the limits did not allow. */
 export function refusalsOf({ document }: RunPage): Refusal[] {
   return "refused" in document ? document.refused : [];
 }
 
-/** A run's document, where it serves a model. The planner of another package may have any name but ours. */
+/** The document of a serving run; null for other runs. */
 export function servingOf({ document }: RunPage): ServeRun | null {
   return "planner" in document && document.planner === "serve" ? (document as ServeRun) : null;
 }
 
-/** The same of a run on functions. */
+/** The document of a run on functions; null for other runs. */
 export function functionsOf({ document }: RunPage): TuneRun | null {
   return "planner" in document && document.planner === "tune" ? (document as TuneRun) : null;
 }
 
-/** Whether its planner comes with another package: then it shows itself by facts, tables and figures. */
+/** Whether the run's planner comes with another package: its page then consists of facts, tables and figures. */
 export function isOther({ document }: RunPage): boolean {
   return "part" in document;
 }

@@ -60,11 +60,21 @@ def test_filters_are_in_the_address_and_begin_with_the_first_page(page, many, ex
     expect(page.locator(".total")).to_contain_text("62 runs")
 
 
-def test_ticked_runs_are_compared_and_one_is_left_out(page, many, expect):
+def test_selected_runs_are_tagged_together(page, many, expect):
+    page.goto(f"{many.url}/?text=begun-5")
+    page.get_by_label("Select begun-57").check()
+    page.get_by_label("Select begun-59").check()
+    page.get_by_label("Tags for the selected runs").fill("paper, final")
+    page.get_by_role("button", name="Add tags").click()
+    expect(page.locator(".labelled").filter(has_text="#paper#final")).to_have_count(2)
+    expect(page.get_by_text("2 runs selected")).to_be_visible()  # and can be compared now
+
+
+def test_selected_runs_are_compared_and_one_is_left_out(page, many, expect):
     page.goto(f"{many.url}/?text=decided")
-    page.get_by_label("Tick decided-1").check()
-    expect(page.get_by_text("Tick another one to compare.")).to_be_visible()
-    page.get_by_label("Tick decided-2").focus()
+    page.get_by_label("Select decided-1").check()
+    expect(page.get_by_text("Select another run to compare.")).to_be_visible()
+    page.get_by_label("Select decided-2").focus()
     page.keyboard.press("Space")
     page.get_by_role("link", name="Compare").click()
     page.wait_for_url("**/compare?runs=decided-1*decided-2")
@@ -86,7 +96,7 @@ def test_labels_are_changed_on_the_page_and_an_archived_run_is_found_again(page,
     page.get_by_role("button", name="Add a project, tags, a note").click()
     page.get_by_label("Project").fill("two words")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("alert")).to_contain_text("without blanks and commas")
+    expect(page.get_by_role("alert")).to_contain_text("without spaces or commas")
     page.get_by_label("Project").fill("vision")
     page.get_by_label("Tags").fill("a b")
     page.get_by_label("Note").fill(SCRIPT)
@@ -97,8 +107,8 @@ def test_labels_are_changed_on_the_page_and_an_archived_run_is_found_again(page,
     page.get_by_role("link", name="#b").click()
     expect(page.get_by_text("No matching run")).to_be_visible()
     page.get_by_label("Archive", exact=True).select_option("only")
-    page.get_by_label("Tick decided-1").check()
-    page.get_by_role("button", name="Take out of the archive").click()
+    page.get_by_label("Select decided-1").check()
+    page.get_by_role("button", name="Unarchive").click()
     expect(page.get_by_text("No matching run")).to_be_visible()
     page.goto(f"{many.url}/?project=vision")
     expect(page.get_by_role("link", name="decided-1")).to_be_visible()

@@ -4,9 +4,9 @@ import type { JSX } from "preact";
 import type { Figure as Described } from "../types";
 import { Figure, type Told } from "./Figure";
 import { colour, crossed, type Key, outline, seriesKeys, seriesOrder } from "./marks";
-import { add, type Draw, type Drawn, lineOf, plotted } from "./plotted";
-import { along, isOfMoments, ROW, spans, spansOf, tint } from "./spans";
-import { axisOf, inWords, nameAxis, namesOf, onAxis, type Placed, placed } from "./told";
+import { add, type Draw, type Drawn, lineOf, plotted } from "./plotFrame";
+import { along, isOfMoments, ROW, spans, spansOf, tint } from "./timeline";
+import { axisOf, inWords, nameAxis, namesOf, onAxis, type Placed, placed } from "./describedFigure";
 
 type Look = Described["series"][number]["look"];
 
@@ -100,7 +100,7 @@ function drawn(width: number, figure: Described): Drawn {
   );
 }
 
-/** Room for the names of rows. */
+/** Space for the names of rows. */
 function leftOf(rows: string[]): number {
   return Math.max(66, 20 + LETTER * Math.max(...rows.map((name) => name.length)));
 }

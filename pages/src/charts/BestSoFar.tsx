@@ -5,7 +5,7 @@ import { rate as rateWords } from "../format";
 import type { Serving, Trial } from "../types";
 import { Figure } from "./Figure";
 import { CHOSEN, crossed, FAILED, HOLLOW, type Key } from "./marks";
-import { add, type Draw, type Drawn, lineOf, plotted } from "./plotted";
+import { add, type Draw, type Drawn, lineOf, plotted } from "./plotFrame";
 import { isWide, rateTick, spread, ticks } from "./ticks";
 
 const BEST: Key = { mark: <path d="M-8,5H-2V-1H4V-5H8" class="boundary" />, words: "best so far" };

@@ -5,8 +5,8 @@ import { duration, usd } from "../format";
 import type { Functions } from "../types";
 import { Figure } from "./Figure";
 import { CHOSEN, colour, outline, seriesKeys, seriesOrder } from "./marks";
-import { add, type Draw, type Drawn, lineOf, plotted } from "./plotted";
-import { Room } from "./room";
+import { add, type Draw, type Drawn, lineOf, plotted } from "./plotFrame";
+import { LabelPlacer } from "./labelPlacement";
 import { isWide, spread, ticks, timeTick, timeTicks, usdTick } from "./ticks";
 
 type Point = Functions["boundary"][number];
@@ -75,7 +75,7 @@ function marks(points: Point[], order: Map<string, number>): Draw {
   return (group, at) => {
     const corners = points.map((point): [number, number] => [at.x(point.seconds), at.y(point.usd)]);
     add(group, "path", { d: lineOf(corners), class: "boundary" });
-    const room = new Room([at.left, at.top, at.right, at.bottom]);
+    const room = new LabelPlacer([at.left, at.top, at.right, at.bottom]);
     room.takeLine(corners);
     points.forEach((point, i) => {
       const [x, y] = corners[i]!;

@@ -4,8 +4,8 @@ import type { JSX } from "preact";
 import { duration, significant, usd } from "../format";
 import type { Functions } from "../types";
 import { Figure } from "./Figure";
-import { add, type Draw, type Drawn, lineOf, plotted } from "./plotted";
-import { CHARACTER } from "./room";
+import { add, type Draw, type Drawn, lineOf, plotted } from "./plotFrame";
+import { CHARACTER } from "./labelPlacement";
 import { spread, ticks } from "./ticks";
 
 /** A stage or an epoch, as it went. */

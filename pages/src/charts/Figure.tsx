@@ -6,7 +6,7 @@ import { PAPER_PX, usePrinting } from "../parts/printing";
 import { Table } from "../parts/Table";
 import "./charts.css";
 import type { Key } from "./marks";
-import type { Drawn } from "./plotted";
+import type { Drawn } from "./plotFrame";
 
 export type Row = (string | null)[];
 

@@ -6,8 +6,8 @@ import { milliseconds, rate as rateWords, significant, usd } from "../format";
 import type { Serving, Trial } from "../types";
 import { Figure } from "./Figure";
 import { CHOSEN, colour, crossed, type Key, outline, seriesKeys, seriesOrder } from "./marks";
-import { add, type Draw, type Drawn, plotted } from "./plotted";
-import { CHARACTER, Room } from "./room";
+import { add, type Draw, type Drawn, plotted } from "./plotFrame";
+import { CHARACTER, LabelPlacer } from "./labelPlacement";
 import { Segments } from "./Segments";
 import { isWide, msTick, rateTick, spread, ticks } from "./ticks";
 
@@ -204,7 +204,7 @@ function forbidden({ cap, minRate, figure }: Look): Draw {
 
 function points(shown: Trial[], look: Look): Draw {
   return (group, at) => {
-    const room = new Room([at.left, at.top, at.right, at.bottom]);
+    const room = new LabelPlacer([at.left, at.top, at.right, at.bottom]);
     const sizes = sizesOf(shown);
     const place = (trial: Trial): [number, number] => [at.x(latency(trial, look.figure)!), at.y(trial.rate!)];
     for (const trial of shown) {

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { duration, usd } from "../format";
 import { type Along, GRIP, Handle } from "./Handle";
-import type { Drawn } from "./plotted";
+import type { Drawn } from "./plotFrame";
 
 type Move = (value: number, digits: number) => void;
 

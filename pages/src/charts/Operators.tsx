@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { percent, whole } from "../format";
 import type { Operator } from "../types";
 import { Figure } from "./Figure";
-import type { Drawn } from "./plotted";
+import type { Drawn } from "./plotFrame";
 
 const MOST = 10;
 

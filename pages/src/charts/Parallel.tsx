@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { plural, significant } from "../format";
 import type { TunedTrial } from "../types";
 import { Figure } from "./Figure";
-import { add, type Draw, type Drawn, lineOf, type Placed, plotted } from "./plotted";
+import { add, type Draw, type Drawn, lineOf, type Placed, plotted } from "./plotFrame";
 import { isWide, spread } from "./ticks";
 
 interface Props {

@@ -5,7 +5,7 @@ import { duration, rate as rateWords, significant, usd } from "../format";
 import type { Comparison } from "../types";
 import { Figure } from "./Figure";
 import { colour, outline, seriesKeys } from "./marks";
-import { add, type Draw, type Drawn, lineOf, plotted } from "./plotted";
+import { add, type Draw, type Drawn, lineOf, plotted } from "./plotFrame";
 import { isWide, rateTick, spread, ticks, timeTicks, usdTick } from "./ticks";
 
 type Run = Comparison["runs"][number];

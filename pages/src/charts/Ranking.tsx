@@ -4,9 +4,9 @@ import type { JSX } from "preact";
 import { plural } from "../format";
 import type { Ranked } from "../types";
 import { Figure } from "./Figure";
-import { bend, front } from "./front";
+import { bend, front } from "./tradeoffMarks";
 import { BOUNDARY, CHOSEN, KNEE, seriesKeys, seriesOrder } from "./marks";
-import { type Axis, type Drawn, plotted } from "./plotted";
+import { type Axis, type Drawn, plotted } from "./plotFrame";
 import { isWide, spread, ticks } from "./ticks";
 
 interface Props {

@@ -4,11 +4,11 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { duration, plural, rate as rateWords, usd } from "../format";
 import type { Refusal, Step, UnderWay } from "../types";
-import { below, CROWD, ROW, type Row, rowsBelow, sized } from "./below";
+import { below, CROWD, ROW, type Row, rowsBelow, sized } from "./failedProbes";
 import { Figure } from "./Figure";
 import { CHOSEN, colour, FAILED, outline, REFUSED, seriesKeys, seriesOrder } from "./marks";
-import { add, type Draw, type Drawn, lineOf, plotted } from "./plotted";
-import { CHARACTER, Room } from "./room";
+import { add, type Draw, type Drawn, lineOf, plotted } from "./plotFrame";
+import { CHARACTER, LabelPlacer } from "./labelPlacement";
 import { Segments } from "./Segments";
 import { isWide, rateTick, spread, ticks, usdTick } from "./ticks";
 
@@ -133,7 +133,7 @@ function drawn(
 /** The marks with their intervals, as near to their number of nodes as others leave room for. */
 function points(measured: Step[], order: Map<string, number>, reading: Reading): Draw {
   return (group, at) => {
-    const room = new Room([at.left - 4, at.top - 10, at.right, at.bottom]);
+    const room = new LabelPlacer([at.left - 4, at.top - 10, at.right, at.bottom]);
     const crowded = measured.length > CROWD;
     const first = [...measured].sort(
       (a, b) => Number(b.chosen) - Number(a.chosen) || read(b, reading)![0] - read(a, reading)![0],
@@ -180,7 +180,7 @@ function points(measured: Step[], order: Map<string, number>, reading: Reading):
   };
 }
 
-function place(step: Step, atX: number, atY: number, room: Room): Placed {
+function place(step: Step, atX: number, atY: number, room: LabelPlacer): Placed {
   const half = step.chosen ? 11 : 6;
   const number = CHARACTER * String(step.number).length + 3;
   const shifts = Array.from({ length: 25 }, (_, i) => 4 * (i % 2 ? (i + 1) / 2 : -i / 2));

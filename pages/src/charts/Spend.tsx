@@ -4,8 +4,8 @@ import type { JSX } from "preact";
 import { duration, usd } from "../format";
 import type { Finish, SpendPoint, Spending } from "../types";
 import { Figure } from "./Figure";
-import { add, type Draw, type Drawn, lineOf, plotted } from "./plotted";
-import { CHARACTER, Room } from "./room";
+import { add, type Draw, type Drawn, lineOf, plotted } from "./plotFrame";
+import { CHARACTER, LabelPlacer } from "./labelPlacement";
 import { ticks, timeTick, timeTicks, usdTick } from "./ticks";
 
 interface Props {
@@ -227,7 +227,7 @@ function spentLine(
     });
     add(group, "path", { d: lineOf(corners), class: "spent" });
     const [x, y] = corners.at(-1)!;
-    const room = new Room([at.left, at.top, at.right, at.bottom]);
+    const room = new LabelPlacer([at.left, at.top, at.right, at.bottom]);
     room.takeLine(corners);
     if (deadline !== null) {
       const right = at.x(warp.to(deadline)) - 6;
@@ -249,7 +249,7 @@ function spentLine(
   };
 }
 
-function name(group: SVGGElement, room: Room, x: number, y: number, words: string, right: number): void {
+function name(group: SVGGElement, room: LabelPlacer, x: number, y: number, words: string, right: number): void {
   const spot = room.label(x, y, words) ?? {
     x: Math.min(x, right - CHARACTER * words.length),
     y: y - 10,

@@ -6,7 +6,7 @@ import { duration, usd, whole } from "../format";
 import type { Plan, Stage } from "../types";
 import { Figure } from "./Figure";
 import { colour, outline } from "./marks";
-import { add, type Draw, type Drawn, lineOf, plotted } from "./plotted";
+import { add, type Draw, type Drawn, lineOf, plotted } from "./plotFrame";
 import { Segments } from "./Segments";
 import { spread, ticks, timeTick, timeTicks, usdTick } from "./ticks";
 

@@ -5,11 +5,11 @@ import { useMemo } from "preact/hooks";
 import { duration, plural, usd } from "../format";
 import type { Tradeoff as Doc, TradeoffPoint } from "../types";
 import { Figure } from "./Figure";
-import { bend, front } from "./front";
+import { bend, front } from "./tradeoffMarks";
 import { Limits } from "./Limits";
 import { BOUNDARY, CHOSEN, HOLLOW, KNEE, seriesKeys, seriesOrder } from "./marks";
-import { type Axis, type Drawn, type Placed, plotted } from "./plotted";
-import type { Room } from "./room";
+import { type Axis, type Drawn, type Placed, plotted } from "./plotFrame";
+import type { LabelPlacer } from "./labelPlacement";
 import { isWide, spread, ticks, timeTick, timeTicks, usdTick } from "./ticks";
 
 interface Props {
@@ -165,7 +165,7 @@ function worst({ worst_seconds, worst_usd }: TradeoffPoint): [number, number] | 
 
 /** The limits' own words and lines. */
 function limited(budget: number | null, deadline: number | null) {
-  return (room: Room, at: Placed): void => {
+  return (room: LabelPlacer, at: Placed): void => {
     const y = budget === null ? -100 : at.y(budget);
     for (const left of [at.left, at.right - 140]) room.take([left, y - 20, left + 140, y + 2]);
     room.take([at.left, y - 2, at.right, y + 2]);

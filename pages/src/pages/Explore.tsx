@@ -14,7 +14,7 @@ import { Loading, Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
 import { Link, toRun } from "../parts/router";
 import { functionsOf, type Serving, servingOf, type Tradeoff as TradeoffDoc, type View } from "../types";
-import { GoOn } from "./run/GoOn";
+import { ContinueActions } from "./run/Continue";
 import { Limit } from "./run/Limit";
 import { Outcome } from "./run/Outcome";
 import { fromAddress, goalOfAddress, useAddress } from "./run/permalink";
@@ -116,7 +116,7 @@ function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.
           }}
         />
         {!asking.late && asking.answer?.not_certain && <p class="not-certain">{asking.answer.not_certain}</p>}
-        {asking.answer !== null && !asking.late && <GoOn view={view} limits={changed} label={label} />}
+        {asking.answer !== null && !asking.late && <ContinueActions view={view} limits={changed} label={label} />}
         <Command words={["what-if", summary.run, ...optionsOf(changed)]} />
       </section>
       <div class="drawn">

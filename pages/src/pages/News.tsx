@@ -13,53 +13,53 @@ import type { AddedReceiver, NewsAnswer, Receiver, TriedReceiver } from "../type
 
 const KINDS = { mail: "mail", json: "webhook", slack: "Slack" } as const;
 
-/** Where news of runs goes: a member's own mail; for an admin also what is set up for the service. */
+/** The receivers of notifications: a member's own mail; for an admin also those of the service. */
 export default function News(): JSX.Element {
   const me = useMe();
   const { data, error, refresh } = useGet<NewsAnswer>("/news");
   const [given, setGiven] = useState<AddedReceiver | null>(null);
-  const [told, setTold] = useState<{ good: boolean; words: string } | null>(null);
+  const [result, setResult] = useState<{ good: boolean; words: string } | null>(null);
   const act = async (work: () => Promise<string>): Promise<void> => {
     try {
-      setTold({ good: true, words: await work() });
+      setResult({ good: true, words: await work() });
     } catch (why) {
-      setTold({ good: false, words: line(why) });
+      setResult({ good: false, words: line(why) });
     }
     refresh();
   };
   const test = (receiver: Receiver): void =>
     void act(async () => {
       const { trouble } = await send<TriedReceiver>("POST", `/news/${receiver.number}/test`, {});
-      if (trouble) throw new Error(`The test did not arrive: ${trouble}`);
-      return `The test for ${receiver.shown} was taken.`;
+      if (trouble) throw new Error(`The test message did not arrive: ${trouble}`);
+      return `The test message to ${receiver.shown} was accepted.`;
     });
   const remove = (receiver: Receiver): void => {
-    if (!confirm(`Send no more news to ${receiver.shown}?`)) return;
+    if (!confirm(`Stop sending news to ${receiver.shown}?`)) return;
     void act(async () => {
       await send("DELETE", `/news/${receiver.number}`);
-      return `No more news goes to ${receiver.shown}.`;
+      return `Removed: ${receiver.shown} gets no more news.`;
     });
   };
   const added = (made: AddedReceiver): void => {
     setGiven(made.secret ? made : null);
-    setTold({ good: true, words: "Added. Send a test to see that news arrives." });
+    setResult({ good: true, words: "Added. Send a test message to see whether it arrives." });
     refresh();
   };
   const admin = may(me, "admin");
   return (
     <Page
       title="News"
-      lead="What happens to runs, sent to you. Each message is sent again until it has arrived."
+      lead="Notifications about runs, by mail or webhook. A message that cannot be delivered is sent again until it arrives."
     >
       {given !== null && (
         <Token what="secret" name="your webhook" token={given.secret} onDone={() => setGiven(null)} />
       )}
-      {told !== null && <Notice tone={told.good ? "good" : "bad"}>{told.words}</Notice>}
+      {result !== null && <Notice tone={result.good ? "good" : "bad"}>{result.words}</Notice>}
       {error !== null && <Notice tone="bad">{error.message}</Notice>}
-      {data === null && error === null && <Loading what="where news goes" />}
+      {data === null && error === null && <Loading what="the receivers" />}
       {data !== null && data.receivers.length > 0 && (
         <Table
-          caption="Where news goes"
+          caption="Receivers of news"
           columns={columns(test, remove)}
           rows={data.receivers}
           keyOf={(receiver) => receiver.number}
@@ -67,7 +67,7 @@ export default function News(): JSX.Element {
         />
       )}
       {data !== null && data.receivers.length === 0 && (
-        <Empty title="News goes nowhere yet.">
+        <Empty title="No receivers yet">
           {!data.mails && !admin && <p>This service sends no mail. Its operator can name a mail server.</p>}
         </Empty>
       )}
@@ -117,7 +117,7 @@ function columns(test: (receiver: Receiver) => void, remove: (receiver: Receiver
     },
     {
       name: "trouble",
-      head: "Trouble",
+      head: "Problem",
       wrap: true,
       wide: true,
       cell: (receiver) => (receiver.trouble ? <Trouble of={receiver} /> : "none"),
@@ -149,7 +149,7 @@ function Trouble({ of }: { of: Receiver }): JSX.Element {
   return (
     <>
       {of.trouble}
-      {of.next_at !== null && `; next try at ${moment(of.next_at)}`}
+      {of.next_at !== null && `; next attempt at ${moment(of.next_at)}`}
     </>
   );
 }

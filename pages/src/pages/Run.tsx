@@ -1,4 +1,4 @@
-/** A run, live: what is known of it, as it changes, and what can be done with it now. */
+/** The live page of a run: its state, its results, and the possible actions. */
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -9,21 +9,21 @@ import { Loading, Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
 import { Link } from "../parts/router";
 import { tabOf } from "../parts/tab";
-import { useTallest } from "../parts/tallest";
-import type { Headway, News, View } from "../types";
+import { useStableHeight } from "../parts/useStableHeight";
+import type { Headway, RunEvent, View } from "../types";
 import { useMe } from "../parts/me";
 import { Actions } from "./run/Actions";
 import { Body } from "./run/Body";
 import { Driver } from "./run/Driver";
 import { About } from "./run/Headline";
 import { Labels } from "./run/Labels";
-import { goesOn, useWatched } from "./run/watched";
+import { withDriver, useRunEvents } from "./run/useRunEvents";
 
 const RECENT_MS = 5_000;
 const LOOK_AGAIN_MS = 10_000;
-/** Where somebody waits for a worker. */
+/** Statuses in which a run may be waiting for a worker. */
 const WAITED_FOR = new Set(["queued", "searching", "decided", "running"]);
-/** After something was asked for: when to look whether it happened. */
+/** After an action was requested: when to look whether it has happened. */
 const SOON_MS = [200, 600, 1_200, 2_500, 5_000, 9_000];
 
 export default function Run({ run }: { run: string }): JSX.Element {
@@ -32,16 +32,16 @@ export default function Run({ run }: { run: string }): JSX.Element {
   const soon = useThrottled(refresh, 500);
   const [seen, setSeen] = useState(0);
   const [progress, setProgress] = useState<Headway[]>([]);
-  const hear = (news: News): void => {
+  const hear = (event: RunEvent): void => {
     soon();
-    setSeen(news.seq);
-    if (Date.now() - Date.parse(news.written_at) < RECENT_MS) announce(news.words);
+    setSeen(event.seq);
+    if (Date.now() - Date.parse(event.written_at) < RECENT_MS) announce(event.words);
   };
-  const watched = useWatched(run, data, { entry: hear, progress: setProgress, changed: refresh });
+  const watched = useRunEvents(run, data, { entry: hear, progress: setProgress, changed: refresh });
   useEffect(() => setProgress(data?.progress ?? []), [data]);
   useLooking(watched.listening || data === null, refresh);
-  const view = data !== null && watched.changesHands ? goesOn(data) : data;
-  const answer = useTallest(view?.summary.driven ?? false);
+  const view = data !== null && watched.changesHands ? withDriver(data) : data;
+  const answer = useStableHeight(view?.summary.driven ?? false);
   const acted = (): void => {
     watched.expect();
     SOON_MS.forEach((ms) => setTimeout(refresh, ms));
@@ -78,7 +78,7 @@ function Breadcrumb(): JSX.Element {
   );
 }
 
-/** Who else may go on with a run that nobody drives: look now and then. */
+/** Polls a run that is not driven: somebody else may resume it. */
 function useLooking(live: boolean, refresh: () => void): void {
   useEffect(() => {
     if (live) return undefined;

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { line as words, withQuery } from "../api";
 import { plural, usd } from "../format";
-import { useGet, useNews, useSettled, useThrottled } from "../live";
+import { useGet, useEventStream, useSettled, useThrottled } from "../live";
 import { announce } from "../parts/announce";
 import { download } from "../parts/csv";
 import { may, useMe } from "../parts/me";
@@ -12,10 +12,11 @@ import { go, Link, refine, usePlace } from "../parts/router";
 import { FILTERS, RunFilters } from "../parts/RunFilters";
 import { RunsTable } from "../parts/RunsTable";
 import { Spent } from "../parts/Spent";
-import { Ticked } from "../parts/Ticked";
-import type { Me, News, Runs as Found, Spend } from "../types";
+import { SelectedRuns } from "../parts/SelectedRuns";
+import type { Me, RunEvent, Runs as Found, Spend } from "../types";
 
-const TOLD = new Set(["started", "decided", "stopped", "resumed", "ended"]);
+/** Kinds of events that are announced to screen readers. */
+const ANNOUNCED = new Set(["started", "decided", "stopped", "resumed", "ended"]);
 const ROWS = 50;
 
 /** All runs, live. Filters and order are in the page's address, so that a view can be shared. */
@@ -23,7 +24,7 @@ export default function Runs(): JSX.Element {
   const me = useMe();
   const { query } = usePlace();
   const page = Math.max(1, Math.floor(Number(query.get("page")) || 1));
-  const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set());
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [fresh, setFresh] = useState("");
   const filters = [...FILTERS, "order"].map((name) => [name, query.get(name) ?? ""] as const);
   const asked: Record<string, string> = Object.fromEntries(filters);
@@ -34,14 +35,14 @@ export default function Runs(): JSX.Element {
     found.refresh();
     spend.refresh();
   });
-  const hear = (news: News): void => {
-    setFresh(news.run);
-    if (TOLD.has(news.kind)) announce(`${news.run}: ${news.words}`);
+  const hear = (event: RunEvent): void => {
+    setFresh(event.run);
+    if (ANNOUNCED.has(event.kind)) announce(`${event.run}: ${event.words}`);
     refresh();
   };
-  const line = useNews("/events", { entry: hear, state: refresh });
-  const tick = (run: string, isTicked: boolean): void =>
-    setTicked(new Set(isTicked ? [...ticked, run] : [...ticked].filter((each) => each !== run)));
+  const line = useEventStream("/events", { entry: hear, state: refresh });
+  const select = (run: string, isSelected: boolean): void =>
+    setSelected(new Set(isSelected ? [...selected, run] : [...selected].filter((each) => each !== run)));
   const known = spend.data !== null || spend.error !== null; // shown together with the runs, so that they do not move down later
   const listed = known ? found.data : null;
   const narrowed = filters.some(([name, value]) => name !== "order" && value !== "");
@@ -59,7 +60,7 @@ export default function Runs(): JSX.Element {
         {(narrowed || (listed !== null && listed.total > 0)) && <RunFilters me={me} spend={spend.data} />}
         {found.error !== null && <Notice tone="bad">{found.error.message}</Notice>}
         {listed === null && found.error === null && <Loading what="the runs" />}
-        {listed !== null && listed.total === 0 && (narrowed ? <NothingFits /> : <FirstSteps me={me} />)}
+        {listed !== null && listed.total === 0 && (narrowed ? <NoMatch /> : <FirstSteps me={me} />)}
         {listed !== null && listed.total > 0 && (
           <>
             <RunsTable
@@ -68,13 +69,13 @@ export default function Runs(): JSX.Element {
               order={query.get("order") ?? "started"}
               onOrder={(order) => refine({ page: "", order })}
               owners={me.mode === "service"}
-              ticked={ticked}
-              onTick={tick}
+              selected={selected}
+              onSelect={select}
             />
-            <Ticked
-              ticked={ticked}
+            <SelectedRuns
+              selected={selected}
               archived={query.get("archived") === "only"}
-              onClear={() => setTicked(new Set())}
+              onClear={() => setSelected(new Set())}
               onChanged={refresh}
             />
             <p class="note total">
@@ -90,7 +91,7 @@ export default function Runs(): JSX.Element {
   );
 }
 
-/** One page after the other; the address has its number. */
+/** Buttons to the previous and next page of the list; the page's number is in the address. */
 function Turn({ page, total }: { page: number; total: number }): JSX.Element | null {
   const last = Math.ceil(total / ROWS);
   if (last <= 1 && page === 1) return null;
@@ -98,7 +99,7 @@ function Turn({ page, total }: { page: number; total: number }): JSX.Element | n
   return (
     <nav class="turn" aria-label="Pages of the list">
       <button type="button" class="button small" disabled={page <= 1} onClick={() => to(Math.min(page - 1, last))}>
-        Back
+        Previous
       </button>
       <span>
         {page} of {last}
@@ -135,7 +136,7 @@ function Live({ line }: { line: string }): JSX.Element {
   );
 }
 
-function NothingFits(): JSX.Element {
+function NoMatch(): JSX.Element {
   return (
     <Empty title="No matching run">
       <button type="button" class="button" onClick={() => go("/", true)}>
@@ -157,7 +158,7 @@ function FirstSteps({ me }: { me: Me }): JSX.Element {
     <Empty title="No runs yet">
       <p>Submit a job file or an ONNX model, or start with an example on a simulated cloud, at no cost.</p>
       <p>
-        In a shell: <code>mlcd {me.mode === "ui" ? "" : `--server ${location.origin} `}train JOB.yaml</code>. It will appear here, too.
+        Or in a shell: <code>mlcd {me.mode === "ui" ? "" : `--server ${location.origin} `}train JOB.yaml</code>. The run appears here, too.
       </p>
       <Link to="/submit" class="button primary">
         Submit a job

@@ -12,7 +12,7 @@ import { may, useMe, useRefreshMe } from "../parts/me";
 import { Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
 import { go, toRun, usePlace } from "../parts/router";
-import { asked, EMPTY, inShell, isReady, kindOf, mistake, rents, wordsOf, type Draft, type Mistake } from "../parts/submit/asked";
+import { submissionOf, EMPTY, shellCommand, isReady, kindOf, mistake, rents, formValuesOf, type Draft, type Mistake } from "../parts/submit/submission";
 import { Model } from "../parts/submit/Model";
 import { Options } from "../parts/submit/Options";
 import { Outcome, realMoney } from "../parts/submit/Outcome";
@@ -76,7 +76,7 @@ export default function Submit(): JSX.Element {
     setWrong(null);
     try {
       const agreed = asks !== null && path === "/runs";
-      return await send<T>("POST", path, agreed ? { ...asked(draft), yes: true } : asked(draft));
+      return await send<T>("POST", path, agreed ? { ...submissionOf(draft), yes: true } : submissionOf(draft));
     } catch (error) {
       if (error instanceof ApiError && error.asks !== null) {
         setAsks(error.asks);
@@ -113,7 +113,7 @@ export default function Submit(): JSX.Element {
     void Promise.all([get<JobFile>(runPath(from, "/job")), get<View>(runPath(from))]).then(
       ([{ kind, name, job, options }, { summary }]) => {
         const labels = { project: summary.project ?? "", tag: summary.tags.join(", ") };
-        change({ kind: kind as Kind, name, job, words: { ...wordsOf(options), ...labels } });
+        change({ kind: kind as Kind, name, job, words: { ...formValuesOf(options), ...labels } });
       },
       (error: unknown) => setFileError(line(error)),
     );
@@ -199,7 +199,7 @@ export default function Submit(): JSX.Element {
             <Options draft={draft} me={me} mistake={wrong} onChange={change} />
             {about("") !== null && <Notice tone="bad">{about("")?.words}</Notice>}
             {checked !== null && <Outcome checked={checked} />}
-            {checked !== null && <Command words={inShell(draft)} />}
+            {checked !== null && <Command words={shellCommand(draft)} />}
             {asks !== null && (
               <Notice tone="caution">
                 {checked !== null && <b>{realMoney(checked)} </b>}

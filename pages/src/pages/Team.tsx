@@ -75,7 +75,7 @@ export default function Team(): JSX.Element {
         <Teams key={turn} />
       </div>
       <p class="section">
-        <Link to="/news">News</Link>: tell the team of its runs by mail, webhook or Slack.
+        <Link to="/news">News</Link>: notify the team about its runs by mail, webhook or Slack.
       </p>
       <AuditLog key={turn} />
     </Page>

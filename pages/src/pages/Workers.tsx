@@ -10,14 +10,14 @@ import type { QueuedRun, WorkerState, WorkersAnswer } from "../types";
 
 const LOOK_AGAIN_MS = 3_000;
 
-/** Who drives what since when, and what waits for its turn. */
+/** The workers, the runs that they drive, and the queue. */
 export default function Workers(): JSX.Element {
   const { data, error, refresh } = useGet<WorkersAnswer>("/workers");
   useEvery(refresh, LOOK_AGAIN_MS);
   return (
     <Page
       title="Workers"
-      lead="Who drives which run, and what waits. A worker that gives no sign of life for ten seconds is taken for dead, and another one takes over its runs."
+      lead="The workers, the runs that they drive, and the queue. If a worker sends no heartbeat for ten seconds, another one takes over its runs."
     >
       {error !== null && <Notice tone="bad">{error.message}</Notice>}
       {data === null && error === null && <Loading what="the workers" />}
@@ -29,13 +29,13 @@ export default function Workers(): JSX.Element {
         <section class="section">
           <h2>Queue</h2>
           {data.waiting.length === 0 ? (
-            <p class="soft">Nothing waits.</p>
+            <p class="soft">The queue is empty.</p>
           ) : (
             <>
               <Table caption="The queue" columns={QUEUE} rows={data.waiting} keyOf={(each) => each.place} />
               <p class="note total">
-                {plural(data.waiting.length, "run")} wait. The order changes as runs end: whoever has the fewest under way
-                comes first.
+                {plural(data.waiting.length, "run")} in the queue. The order changes as runs end: members with the fewest
+                active runs come first.
               </p>
             </>
           )}
@@ -67,7 +67,7 @@ const WORKERS: Column<WorkerState>[] = [
   },
   {
     name: "state",
-    head: "Last sign of life",
+    head: "Last heartbeat",
     cell: (worker) => (
       <>
         <Badge tone={worker.alive ? "good" : "bad"}>{worker.alive ? "alive" : "silent"}</Badge>
@@ -77,7 +77,7 @@ const WORKERS: Column<WorkerState>[] = [
   },
   {
     name: "runs",
-    head: "Drives",
+    head: "Runs",
     wrap: true,
     cell: (worker) =>
       worker.runs.length === 0 ? (
@@ -108,7 +108,7 @@ const WORKERS: Column<WorkerState>[] = [
 ];
 
 const QUEUE: Column<QueuedRun>[] = [
-  { name: "place", head: "Place", cell: (each) => each.place },
+  { name: "place", head: "Position", cell: (each) => each.place },
   {
     name: "run",
     head: "Run",
@@ -123,7 +123,7 @@ const QUEUE: Column<QueuedRun>[] = [
   { name: "member", head: "Member", wide: true, cell: (each) => each.member ?? "–" },
   {
     name: "since",
-    head: "Waits since",
+    head: "Waiting since",
     cell: (each) => (
       <>
         <When at={each.since} />

@@ -1,10 +1,10 @@
 import type { ComponentChildren, JSX } from "preact";
 import type { Summary } from "../types";
-import { type Standing, standingOf } from "./standing";
+import { type DisplayedStatus, displayedStatusOf } from "./displayedStatus";
 
 export type Tone = "plain" | "accent" | "good" | "bad" | "caution" | "quiet";
 
-const TONES: Record<Standing, Tone> = {
+const TONES: Record<DisplayedStatus, Tone> = {
   queued: "quiet",
   refused: "bad",
   searching: "accent",
@@ -17,7 +17,7 @@ const TONES: Record<Standing, Tone> = {
   stopped: "caution",
 };
 
-export const MEANING: Record<string, string> = {
+export const PROVENANCE_MEANING: Record<string, string> = {
   simulated: "These numbers come from a model of a cloud. They are not measurements.",
   recorded: "These numbers replay measurements made earlier; nothing is rented for this run.",
   live: "These numbers are measured on machines rented for this run.",
@@ -41,7 +41,7 @@ export function Badge({
 
 /** A status with a mark, not only a colour; it moves while the run is driven. */
 export function StatusBadge({ of }: { of: Pick<Summary, "status" | "driven"> }): JSX.Element {
-  const standing = standingOf(of);
+  const standing = displayedStatusOf(of);
   return (
     <span class={`status tone-${TONES[standing]}${of.driven ? " driven" : ""}`}>
       <i aria-hidden="true" />
@@ -53,7 +53,7 @@ export function StatusBadge({ of }: { of: Pick<Summary, "status" | "driven"> }):
 export function Provenance({ of }: { of: string }): JSX.Element {
   const tone = of === "simulated" ? "caution" : of === "live" ? "accent" : "plain";
   return (
-    <Badge tone={tone} title={MEANING[of] ?? ""}>
+    <Badge tone={tone} title={PROVENANCE_MEANING[of] ?? ""}>
       {of === "live" ? "real" : of}
     </Badge>
   );

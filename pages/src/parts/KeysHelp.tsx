@@ -6,8 +6,8 @@ const KEYS: [string[], string][] = [
   [["n"], "submit a job"],
   [["r"], "all runs"],
   [["Ctrl", "Enter"], "in a job file: check it, then start it"],
-  [["Ctrl", "Space"], "in a job file: what may stand here; Ctrl+F searches, F8 goes to the next mistake"],
-  [["Esc", "Tab"], "leave a job file, where Tab alone indents"],
+  [["Ctrl", "Space"], "in a job file: show completions; Ctrl+F searches, F8 goes to the next mistake"],
+  [["Esc", "Tab"], "leave the job file's editor, where Tab alone indents"],
   [["←", "→", "Page Up", "Home"], "move a limit: on its slider, or on the chart"],
   [["?"], "this list"],
 ];

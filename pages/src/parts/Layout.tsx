@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { send } from "../api";
 import { day, usd } from "../format";
 import type { Me } from "../types";
-import { NEWS_ID } from "./announce";
+import { ANNOUNCEMENTS_ID } from "./announce";
 import { useKeys } from "./keys";
 import { KeysHelp } from "./KeysHelp";
 import { may, useMe } from "./me";
@@ -58,7 +58,7 @@ export function Layout({ children }: { children: ComponentChildren }): JSX.Eleme
         <a href="/api/v1/openapi.json">API</a>
       </footer>
       {helps && <KeysHelp onClose={() => setHelps(false)} />}
-      <div id={NEWS_ID} class="unseen" role="status" aria-live="polite" />
+      <div id={ANNOUNCEMENTS_ID} class="unseen" role="status" aria-live="polite" />
     </>
   );
 }

@@ -5,7 +5,7 @@ import { useGet } from "../live";
 import type { LabelsInUse, Me, Spend } from "../types";
 import { Chips } from "./Field";
 import { go, refine, usePlace } from "./router";
-import type { Standing } from "./standing";
+import type { DisplayedStatus } from "./displayedStatus";
 
 const STATUSES = [
   "queued",
@@ -88,7 +88,7 @@ export function RunFilters({ me, spend }: { me: Me; spend: Spend | null }): JSX.
       <Chips
         label="Status"
         of={STATUSES}
-        chosen={said("status") as Standing | ""}
+        chosen={said("status") as DisplayedStatus | ""}
         onChoose={(status) => narrow({ status })}
       />
     </form>

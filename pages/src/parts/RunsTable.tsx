@@ -12,18 +12,17 @@ interface RunsTableProps {
   order: string;
   onOrder: (order: string) => void;
   owners: boolean;
-  /** Those that are ticked, to be compared or archived. */
-  ticked: ReadonlySet<string>;
-  onTick: (run: string, ticked: boolean) => void;
+  selected: ReadonlySet<string>;
+  onSelect: (run: string, selected: boolean) => void;
 }
 
-export function RunsTable({ runs, fresh, order, onOrder, owners, ticked, onTick }: RunsTableProps): JSX.Element {
+export function RunsTable({ runs, fresh, order, onOrder, owners, selected, onSelect }: RunsTableProps): JSX.Element {
   const owner: Column<Summary> = { name: "owner", head: "Owner", wide: true, cell: (run) => <Owner run={run} /> };
   return (
     <div class="runs">
       <Table
         caption="Runs"
-        columns={[named(ticked, onTick), STATUS, WHERE, ...(owners ? [owner] : []), CHOSEN, SPENT, TIME, STARTED]}
+        columns={[named(selected, onSelect), STATUS, WHERE, ...(owners ? [owner] : []), CHOSEN, SPENT, TIME, STARTED]}
         rows={runs}
         keyOf={(run) => run.run}
         rowClass={(run) => (run.run === fresh ? "fresh" : "")}
@@ -34,7 +33,7 @@ export function RunsTable({ runs, fresh, order, onOrder, owners, ticked, onTick 
   );
 }
 
-function named(ticked: RunsTableProps["ticked"], onTick: RunsTableProps["onTick"]): Column<Summary> {
+function named(selected: RunsTableProps["selected"], onSelect: RunsTableProps["onSelect"]): Column<Summary> {
   return {
     name: "name",
     head: "Run",
@@ -43,9 +42,9 @@ function named(ticked: RunsTableProps["ticked"], onTick: RunsTableProps["onTick"
       <div class="named">
         <input
           type="checkbox"
-          aria-label={`Tick ${run.run}`}
-          checked={ticked.has(run.run)}
-          onChange={(event) => onTick(run.run, event.currentTarget.checked)}
+          aria-label={`Select ${run.run}`}
+          checked={selected.has(run.run)}
+          onChange={(event) => onSelect(run.run, event.currentTarget.checked)}
         />
         <div>
           <Link to={toRun(run.run)}>{run.run}</Link>

@@ -1,8 +1,8 @@
 /** Announcements for screen readers: one polite live region, in the layout. */
 
-export const NEWS_ID = "news";
+export const ANNOUNCEMENTS_ID = "news";
 
 export function announce(words: string): void {
-  const region = document.getElementById(NEWS_ID);
+  const region = document.getElementById(ANNOUNCEMENTS_ID);
   if (region !== null) region.textContent = words;
 }

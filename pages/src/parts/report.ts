@@ -1,8 +1,8 @@
-/** A report: the page of one run in a file. What the API answered about the run is inside it, and nothing is asked. */
+/** A report: the page of one run in a file. It contains the API's answers about the run, and sends no requests. */
 
 export interface Report {
   run: string;
-  /** When the last entry was written: what the report shows is how the run stood then. */
+  /** When the last entry was written: the report shows the run's state at that time. */
   written_at: string;
   /** By the end of the path: '' is the run itself, '/ledger' its ledger. */
   answers: Record<string, unknown>;
@@ -10,7 +10,7 @@ export interface Report {
 
 let opened: { run: string; answers: Map<string, unknown> } | null = null;
 
-/** From here on, every question about the run is answered by the report. */
+/** From now on, the report answers every request about the run. */
 export function openReport({ run, answers }: Report): void {
   opened = { run, answers: new Map(Object.entries(answers)) };
 }
@@ -19,7 +19,7 @@ export function inReport(): boolean {
   return opened !== null;
 }
 
-/** What the report answers to a path of the API; null where it has no answer, or on a live page. */
+/** The report's answer to a path of the API; null if it has none, or on a live page. */
 export function answered<T>(path: string): T | null {
   if (opened === null) return null;
   const of = `/runs/${encodeURIComponent(opened.run)}`;

@@ -2,7 +2,7 @@
 
 import { useEffect } from "preact/hooks";
 import type { Status, Summary } from "../types";
-import { standingOf } from "./standing";
+import { displayedStatusOf } from "./displayedStatus";
 
 export interface Tab {
   title: string;
@@ -21,7 +21,7 @@ const OVER: Partial<Record<Status, [string, Tab["icon"]]>> = {
 /** '● searching: resnet50-3', '✓ finished: resnet50-1', 'stopped: resnet50-2'. */
 export function tabOf(summary: Pick<Summary, "status" | "driven" | "run">): Tab {
   const [sign, icon] = summary.driven ? (["●", "-busy"] as const) : (OVER[summary.status] ?? (["", ""] as const));
-  return { title: `${sign} ${standingOf(summary)}: ${summary.run}`.trim(), icon };
+  return { title: `${sign} ${displayedStatusOf(summary)}: ${summary.run}`.trim(), icon };
 }
 
 export function useTab({ title, icon }: Tab): void {

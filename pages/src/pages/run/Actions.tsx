@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { runPath, send } from "../../api";
 import { duration, usd } from "../../format";
 import { announce } from "../../parts/announce";
-import { Ask } from "../../parts/Ask";
+import { ConfirmDialog } from "../../parts/ConfirmDialog";
 import { may, useMe, useRefreshMe } from "../../parts/me";
 import { type Action, functionsOf, type View } from "../../types";
 
@@ -51,7 +51,7 @@ function Confirm({ view, action, onClose, onActed }: Props & { action: Action; o
     onActed();
   };
   return (
-    <Ask
+    <ConfirmDialog
       {...question(view, action)}
       words={[action, view.summary.run]}
       yes={NAMES[action]}
@@ -69,8 +69,8 @@ export function question(view: View, action: Action): { title: string; sentences
   const left = summary.budget_usd === null ? null : summary.budget_usd - summary.spent_usd;
   const limit =
     left === null
-      ? "There is no budget: only its deadline or you will stop it."
-      : `${usd(left)} of the budget are left: ${usd(summary.spent_usd)} of ${usd(summary.budget_usd!)} are spent. It never spends more.`;
+      ? "There is no budget: it stops only at its deadline, or when you stop it."
+      : `${usd(left)} of the budget is left: ${usd(summary.spent_usd)} of ${usd(summary.budget_usd!)} is spent. It never spends more.`;
   switch (action) {
     case "launch":
       return {
@@ -104,7 +104,7 @@ export function question(view: View, action: Action): { title: string; sentences
 function launching(view: View): string {
   const chosen = view.path.find((step) => step.chosen)?.finish;
   if (chosen)
-    return `Expected: ${usd(chosen.usd)} and ${duration(chosen.seconds)}. At the most: ${usd(chosen.worst_usd)} and ${duration(chosen.worst_seconds)}.`;
+    return `Expected: ${usd(chosen.usd)} and ${duration(chosen.seconds)}. At most: ${usd(chosen.worst_usd)} and ${duration(chosen.worst_seconds)}.`;
   const plan = functionsOf(view)?.decision?.plans.find((each) => each.chosen);
   if (plan) return `Planned: ${usd(plan.usd)} and ${duration(plan.seconds)}.`;
   const kept = view.certificate?.terms

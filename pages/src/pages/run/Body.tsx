@@ -1,4 +1,4 @@
-/** All that a run has to show, on its live page and in its report. */
+/** The content of a run's page, live or in a report. */
 
 import type { JSX, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -13,7 +13,7 @@ import { Link, toRun } from "../../parts/router";
 import { functionsOf, type Headway, isOther, refusalsOf, type RunTables, servingOf, type Tradeoff, type View } from "../../types";
 import { Certificate } from "./Certificate";
 import { Exported } from "./Exported";
-import { WaysOut } from "./GoOn";
+import { LimitSuggestions } from "./Continue";
 import { lead, Now } from "./Headline";
 import { JobFile, RunAgain } from "./JobFile";
 import { Ledger } from "./Ledger";
@@ -22,19 +22,19 @@ import { OnFunctions, Outcome } from "./OnFunctions";
 import { Probes } from "./Probes";
 import { Served, Serving, Trials } from "./Serving";
 import { RunTableView } from "./Tables";
-import { Tried } from "./Tried";
-import { cardsOf, Told } from "./Told";
+import { TuningTrials } from "./TuningTrials";
+import { cardsOf, PlannerAdditions } from "./PlannerAdditions";
 import { Searched, TimeAgainstCost } from "./Training";
 import "./run.css";
 
 interface Props {
   view: View;
-  /** How far the jobs under way are. */
+  /** Progress of the jobs under way. */
   progress?: Headway[];
-  /** The number of the newest entry that was heard of. */
+  /** The number of the newest known entry. */
   seen?: number;
   answer?: RefObject<HTMLElement>;
-  /** Something was asked for: the run will change soon. */
+  /** An action was requested: the run will change soon. */
   onActed?: () => void;
 }
 
@@ -57,7 +57,7 @@ export function Body({ view, progress = [], seen = 0, answer, onActed }: Props):
         {view.answer.sentence !== view.answer.headline && <p class="answer-more">{view.answer.sentence}</p>}
         {lead(view) && <p class="answer-more">{lead(view)}</p>}
         {summary.status === "refused" && <Again />}
-        <WaysOut view={view} onActed={onActed} />
+        <LimitSuggestions view={view} onActed={onActed} />
         {view.warnings.map((warning) => (
           <Notice key={warning} tone="caution">
             {warning}
@@ -68,7 +68,7 @@ export function Body({ view, progress = [], seen = 0, answer, onActed }: Props):
       {complete.current ? (
         <Below view={view} seen={seen} tables={tables} tradeoff={tradeoff.data} />
       ) : (
-        <Loading what="what was measured" />
+        <Loading what="the measurements" />
       )}
     </>
   );
@@ -81,7 +81,7 @@ interface BelowProps {
   tradeoff: Tradeoff | null;
 }
 
-/** All that is below the answer. It is shown at once, so that no part pushes another down while somebody reads it. */
+/** Everything below the result. All of it appears at once, so that nothing moves while somebody reads. */
 function Below({ view, seen, tables, tradeoff }: BelowProps): JSX.Element {
   const cards = cardsOf(view);
   return (
@@ -98,7 +98,7 @@ function Below({ view, seen, tables, tradeoff }: BelowProps): JSX.Element {
           </section>
         ))}
       <Charts view={view} />
-      <Told view={view} />
+      <PlannerAdditions view={view} />
       {hasBegun(view) && <Everything view={view} seen={seen} tables={tables.filter((table) => table.folded)} />}
     </>
   );
@@ -112,7 +112,7 @@ function Again(): JSX.Element {
   );
 }
 
-/** The chart that is the answer: time against cost, latency against throughput, the loss. */
+/** The main chart of the result: time against cost, latency against throughput, or the loss. */
 function First({ view, tradeoff }: { view: View; tradeoff: Tradeoff | null }): JSX.Element | null {
   const [serving, functions] = [servingOf(view), functionsOf(view)];
   if (serving !== null) return serving.trials.length > 0 ? <Served view={view} serving={serving} /> : null;
@@ -149,7 +149,7 @@ function Everything({ view, seen, tables }: { view: View; seen: number; tables: 
       {functions !== null && functions.trials.length > 0 && (
         <section>
           <h2>Every trial</h2>
-          <Tried functions={functions} />
+          <TuningTrials functions={functions} />
         </section>
       )}
       {serving !== null && serving.trials.length > 0 && (
@@ -166,7 +166,7 @@ function Everything({ view, seen, tables }: { view: View; seen: number; tables: 
       )}
       <section class="papers">
         <h2>Records</h2>
-        {!inReport() && <Doors view={view} />}
+        {!inReport() && <Links view={view} />}
         {tables.map((table) => (
           <Opened key={table.title} title={table.title}>
             <RunTableView of={table} />
@@ -195,7 +195,7 @@ function Everything({ view, seen, tables }: { view: View; seen: number; tables: 
   );
 }
 
-function Doors({ view }: { view: View }): JSX.Element {
+function Links({ view }: { view: View }): JSX.Element {
   const { summary, path } = view;
   return (
     <p class="actions">
@@ -218,7 +218,7 @@ interface OpenedProps {
   children: JSX.Element;
 }
 
-/** A part whose content is fetched when it is opened; a report has it at hand, and opens it on paper. */
+/** A section whose content is fetched when it is opened; in a printed report it is open. */
 function Opened({ title, atFirst = false, children }: OpenedProps): JSX.Element {
   const [open, setOpen] = useState(atFirst);
   const shown = (usePrinting() && inReport()) || open;

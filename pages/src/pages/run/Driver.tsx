@@ -1,4 +1,4 @@
-/** What keeps a run waiting: its place in the queue, no worker, or one that gives no sign of life. */
+/** Why a run is waiting: its position in the queue, no worker, or a worker without heartbeat. */
 
 import type { JSX } from "preact";
 import { runPath } from "../../api";

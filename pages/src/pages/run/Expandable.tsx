@@ -3,7 +3,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
-import { useNewest } from "../../parts/newest";
+import { useNewestRows } from "../../parts/useNewestRows";
 import { usePrinting } from "../../parts/printing";
 
 export interface Cell<T> {
@@ -68,7 +68,7 @@ export function Expandable<T>({ caption, word, rows, number, name, looks, column
   const [open, setOpen] = useState<Set<number>>(new Set());
   const [order, setOrder] = useState<Order | null>(null);
   const printing = usePrinting();
-  const [newest, before] = useNewest(rows);
+  const [newest, before] = useNewestRows(rows);
   const by = columns.find(({ head }) => head === order?.head)?.by;
   const shown = by && order ? inOrder(newest, by, order.down) : newest;
   const isOpen = (row: T): boolean => printing || open.has(number(row));

@@ -1,17 +1,17 @@
-/** The top of a run: its decision, or its current step, and the reason. */
+/** The top of a run's page: its result or its current step, and the reason. */
 
 import type { JSX } from "preact";
 import { Provenance, StatusBadge } from "../../parts/Badge";
 import { inReport } from "../../parts/report";
 import { Link } from "../../parts/router";
 import { duration, moment, usd } from "../../format";
-import type { Line } from "../../live";
+import type { StreamState } from "../../live";
 import type { Headway, Status, UnderWay, View } from "../../types";
 import { Progress } from "./Progress";
 
 const OVER: Status[] = ["finished", "failed", "infeasible", "refused"];
 
-export function About({ view, line }: { view: View; line: Line }): JSX.Element {
+export function About({ view, line }: { view: View; line: StreamState }): JSX.Element {
   const { summary } = view;
   return (
     <p class="run-about">
@@ -29,7 +29,7 @@ export function About({ view, line }: { view: View; line: Line }): JSX.Element {
   );
 }
 
-/** One sentence more than the title: why, or what comes next; in a report also the command that goes on. */
+/** A sentence below the headline: the reason, or what happens next; in a report also the command to continue. */
 export function lead(view: View): string {
   const { status } = view.summary;
   if (view.under_way.length > 0 && view.summary.driven) return ""; // that list says it better
@@ -38,7 +38,7 @@ export function lead(view: View): string {
   return [once(sentence, view.next), inReport() ? more : ""].filter(Boolean).join(" ");
 }
 
-/** As a sentence of its own, unless it was said already. */
+/** A text as a sentence, unless the other sentence already says it. */
 function once(sentence: string, said: string): string {
   if (sentence.toLowerCase().startsWith(said.toLowerCase())) return "";
   return said && `${said.charAt(0).toUpperCase()}${said.slice(1)}${/[.!?]$/.test(said) ? "" : "."}`;
@@ -50,7 +50,7 @@ interface NowProps {
   progress: Headway[];
 }
 
-/** What is being measured or run at this moment, with its reason, how far it is, and the most it can take. */
+/** The probes or the job under way: reason, progress, maximum time and cost. */
 export function Now({ of, driven, progress }: NowProps): JSX.Element | null {
   if (of.length === 0) return null;
   const shown = (label: string): Headway | undefined => (driven ? progress.find((p) => p.label === label) : undefined);

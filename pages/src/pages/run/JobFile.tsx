@@ -1,17 +1,17 @@
-/** The job file of a run: to read, to copy, to change and run. */
+/** The job file of a run: read it, copy it, or edit and run it. */
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { runPath, send, withQuery } from "../../api";
 import { usd } from "../../format";
 import { useGet } from "../../live";
-import { Ask } from "../../parts/Ask";
+import { ConfirmDialog } from "../../parts/ConfirmDialog";
 import { optionsOf } from "../../parts/Command";
 import { useCopy } from "../../parts/copy";
 import { may, useMe, useRefreshMe } from "../../parts/me";
 import { Loading, Notice } from "../../parts/Notice";
 import { go, Link, toRun } from "../../parts/router";
-import { wordsOf } from "../../parts/submit/asked";
+import { formValuesOf } from "../../parts/submit/submission";
 import type { JobFile as Doc, View } from "../../types";
 
 export function JobFile({ run }: { run: string }): JSX.Element {
@@ -21,7 +21,7 @@ export function JobFile({ run }: { run: string }): JSX.Element {
   const [copied, copy] = useCopy(data?.job ?? "", "The job file", paper);
   if (error !== null) return <Notice>{error.message}</Notice>;
   if (data === null) return <Loading what="the job file" />;
-  const options = optionsOf(wordsOf(data.options)).join(" ");
+  const options = optionsOf(formValuesOf(data.options)).join(" ");
   return (
     <div class="file">
       <div class="file-head">
@@ -49,7 +49,7 @@ export function JobFile({ run }: { run: string }): JSX.Element {
   );
 }
 
-/** The same job once more, by whoever asks. */
+/** Runs the same job again; the member who asks pays for it. */
 export function RunAgain({ view: { summary } }: { view: View }): JSX.Element | null {
   const me = useMe();
   const refreshMe = useRefreshMe();
@@ -67,10 +67,10 @@ export function RunAgain({ view: { summary } }: { view: View }): JSX.Element | n
         Run again …
       </button>
       {asked && (
-        <Ask
+        <ConfirmDialog
           title={`Search for ${summary.job} again?`}
           sentences={[
-            "A new run of the same job, with the same limits: it measures anew, and stops at its decision.",
+            "A new run of the same job with the same limits. It measures from the beginning, and stops at its decision.",
             summary.budget_usd === null ? "There is no budget." : `It may spend ${most}.`,
           ]}
           words={[summary.kind === "functions" ? "train" : summary.kind, "JOB.yaml", "--decide-only"]}

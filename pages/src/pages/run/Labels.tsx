@@ -1,4 +1,4 @@
-/** What people say of a run: its project, tags and note, and whether it is archived. */
+/** The labels of a run: project, tags, note, archived. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -10,7 +10,7 @@ import { may, useMe } from "../../parts/me";
 import { Notice } from "../../parts/Notice";
 import { Link } from "../../parts/router";
 import type { LabelsInUse, Summary } from "../../types";
-import { changeOf } from "./labelled";
+import { changeOf } from "./labelChange";
 
 export function Labels({ run, onChanged }: { run: Summary; onChanged: () => void }): JSX.Element | null {
   const me = useMe();
@@ -76,7 +76,7 @@ function Edit({ run, onClose, onChanged }: { run: Summary; onClose: () => void; 
             onInput={(event) => setNow({ ...now, project: event.currentTarget.value })}
           />
         </Field>
-        <Field label="Tags" hint="Words, with blanks between them.">
+        <Field label="Tags" hint="Separated by spaces.">
           <input value={now.tags} onInput={(event) => setNow({ ...now, tags: event.currentTarget.value })} />
         </Field>
         <Field label="Note">
@@ -90,7 +90,7 @@ function Edit({ run, onClose, onChanged }: { run: Summary; onClose: () => void; 
           />
           <span>
             Archived
-            <span class="under">Lists leave it out. Nothing of it is lost.</span>
+            <span class="under">Hidden from lists; nothing is deleted.</span>
           </span>
         </label>
         <datalist id="projects">

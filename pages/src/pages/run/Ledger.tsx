@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import { runPath } from "../../api";
 import { duration } from "../../format";
 import { useGet, useThrottled } from "../../live";
-import { useNewest } from "../../parts/newest";
+import { useNewestRows } from "../../parts/useNewestRows";
 import { Loading, Notice } from "../../parts/Notice";
 import { Table } from "../../parts/Table";
 import type { LedgerRow } from "../../types";
@@ -14,7 +14,7 @@ import type { LedgerRow } from "../../types";
 export function Ledger({ run, turn }: { run: string; turn: number }): JSX.Element {
   const { data, error, refresh } = useGet<{ rows: LedgerRow[] }>(runPath(run, "/ledger"));
   const soon = useThrottled(refresh);
-  const [rows, before] = useNewest(data?.rows ?? []);
+  const [rows, before] = useNewestRows(data?.rows ?? []);
   useEffect(() => {
     if (turn > 0) soon();
   }, [turn, soon]);

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { inReport } from "../../parts/report";
 import { Link, toRun } from "../../parts/router";
 
-/** The way to what other limits would have decided; a report cannot ask, and says the command. */
+/** A link to the what-if page; in a report, the command instead. */
 export function OtherLimits({ run, tries }: { run: string; tries: string }): JSX.Element {
   return (
     <p class="beside">
@@ -10,10 +10,10 @@ export function OtherLimits({ run, tries }: { run: string; tries: string }): JSX
         <code>mlcd what-if {run}</code>
       ) : (
         <Link class="button" to={toRun(run, "/explore")}>
-          Try other limits on this
+          Try other limits
         </Link>
       )}
-      <span class="note">{inReport() ? "tries other limits on this. " : ""}From stored {tries}, nothing is spent.</span>
+      <span class="note">{inReport() ? "tries other limits. " : ""}From stored {tries}, at no cost.</span>
     </p>
   );
 }

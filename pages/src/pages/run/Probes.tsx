@@ -27,7 +27,7 @@ export function Probes({ path, refusals, unit }: Props): JSX.Element {
       {refusals.length > 0 && (
         <details class="more refusals">
           <summary>
-            {plural(refusals.length, "refusal")}: it could not be paid for and finished within the limits
+            {plural(refusals.length, "refused probe")}: the job could not have been finished within the limits afterwards
           </summary>
           <ul>
             {refusals.map((each, i) => (
@@ -103,7 +103,7 @@ function facts(step: Step, unit: string): [string, string][] {
   if (step.certified !== null)
     found.push([
       "Certified",
-      step.certified ? "yes: even its slow end keeps the limits" : "no: at its slow end it passes a limit",
+      step.certified ? "yes: the limits hold even at the slow end of the interval" : "no: at the slow end of the interval, a limit is exceeded",
     ]);
   if (step.detail) found.push(["Detail", step.detail]);
   return found;

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import type { Headway } from "../../types";
-import { facts, spoken } from "./headway";
+import { facts, spoken } from "./progressFacts";
 
 interface Props {
   /** Undefined until the job has reported. */

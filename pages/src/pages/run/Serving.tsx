@@ -41,12 +41,12 @@ export function Serving({ view, serving }: { view: View; serving: Doc }): JSX.El
   );
 }
 
-/** One chart, whose latency can be changed; on paper nothing can, so there is one for each latency that has a cap. */
+/** One chart with a choice of latency; in a report, which has no controls, one chart for each latency with a cap. */
 function drawn({ caps }: Doc): string[] {
   return inReport() && caps.length > 1 ? caps.map((cap) => cap.figure) : [""];
 }
 
-/** The trials beside each other: what was set, and what came of it. Knobs that never changed are left out. */
+/** The trials side by side: settings and results. Knobs that never changed are listed below. */
 export function Trials({ serving }: { serving: Doc }): JSX.Element {
   const { trials } = serving;
   const knobs = [...new Set(trials.flatMap((trial) => Object.keys(trial.knobs)))];
@@ -88,7 +88,7 @@ export function Trials({ serving }: { serving: Doc }): JSX.Element {
             wide: true,
             by: (trial) => trial.usd_per_million,
           },
-          { head: "Keeps", cell: (trial) => (trial.rate === null ? "–" : trial.keeps ? "yes" : "no"), wide: true },
+          { head: "Meets all", cell: (trial) => (trial.rate === null ? "–" : trial.keeps ? "yes" : "no"), wide: true },
           { head: "Cost", cell: (trial) => usd(trial.usd), wide: true, by: (trial) => trial.usd },
         ]}
         facts={(trial) => [
@@ -104,14 +104,14 @@ export function Trials({ serving }: { serving: Doc }): JSX.Element {
             ? []
             : ([["Price", `${price(trial.usd_per_million)} a million`]] as [string, string][])),
           [
-            "Keeps",
-            trial.rate === null ? "nothing was measured" : trial.keeps ? "all that is asked" : "not all that is asked",
+            "Requirements",
+            trial.rate === null ? "nothing was measured" : trial.keeps ? "all met" : "not all met",
           ],
         ]}
       />
       {fixed.length > 0 && (
         <p class="note">
-          Equal in all trials:{" "}
+          The same in all trials:{" "}
           {fixed.map((knob) => `${knob.replaceAll("_", " ")} ${String(trials[0]?.knobs[knob])}`).join(", ")}.
         </p>
       )}

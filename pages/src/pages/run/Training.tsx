@@ -1,7 +1,7 @@
 /** The charts of a training search: time against cost, which is the answer; then its path and its spending. */
 
 import type { JSX } from "preact";
-import { CROWD } from "../../charts/below";
+import { CROWD } from "../../charts/failedProbes";
 import { Ranking } from "../../charts/Ranking";
 import { SearchPath } from "../../charts/SearchPath";
 import { Spend } from "../../charts/Spend";

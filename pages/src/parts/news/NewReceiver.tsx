@@ -4,7 +4,7 @@ import { line, send } from "../../api";
 import type { AddedReceiver, NewsEvent } from "../../types";
 import { Card } from "../Card";
 import { Field } from "../Field";
-import { asked, type Kind, type Whose } from "./asked";
+import { receiverRequest, type Kind, type Whose } from "./receiverRequest";
 
 interface Props {
   mails: boolean;
@@ -13,7 +13,7 @@ interface Props {
   onAdded: (made: AddedReceiver) => void;
 }
 
-/** The form of a new receiver. Members have mail of their own runs; an admin says which kind, and of whose runs. */
+/** The form for a new receiver. Members get mail about their own runs; admins choose the kind and whose runs. */
 export function NewReceiver({ mails, events, admin, onAdded }: Props): JSX.Element {
   const [kind, setKind] = useState<Kind>(mails ? "mail" : "json");
   const [whose, setWhose] = useState<Whose>(mails ? "own" : "all");
@@ -29,7 +29,7 @@ export function NewReceiver({ mails, events, admin, onAdded }: Props): JSX.Eleme
   const add = async (event: Event): Promise<void> => {
     event.preventDefault();
     try {
-      onAdded(await send<AddedReceiver>("POST", "/news", asked({ kind, whose, of, address, name, chosen })));
+      onAdded(await send<AddedReceiver>("POST", "/news", receiverRequest({ kind, whose, of, address, name, chosen })));
       setAddress("");
       setName("");
       setError(null);
@@ -67,7 +67,7 @@ export function NewReceiver({ mails, events, admin, onAdded }: Props): JSX.Eleme
             />
           </Field>
           {admin && (
-            <Field label="Of">
+            <Field label="About">
               <select value={whose} onChange={(event) => setWhose(event.currentTarget.value as Whose)}>
                 {kind === "mail" && <option value="own">my runs</option>}
                 <option value="all">all runs</option>
@@ -82,13 +82,13 @@ export function NewReceiver({ mails, events, admin, onAdded }: Props): JSX.Eleme
             </Field>
           )}
           {admin && (
-            <Field label="Name" hint="if you like">
+            <Field label="Name" hint="optional">
               <input type="text" maxLength={60} value={name} onInput={(event) => setName(event.currentTarget.value)} />
             </Field>
           )}
         </div>
         <fieldset>
-          <legend>{chosen.length === 0 ? "All events, or only these" : "Only these events"}</legend>
+          <legend>{chosen.length === 0 ? "All events; choose some to get only those" : "Only these events"}</legend>
           <div class="chips">
             {events.map((event) => (
               <button

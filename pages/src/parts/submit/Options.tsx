@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import type { Me } from "../../types";
 import { Field } from "../Field";
-import { KINDS, LABELS, MORE, WORDS, type Draft, type Mistake, type Word } from "./asked";
+import { KINDS, LABELS, MORE_OPTIONS, OPTIONS, type Draft, type Mistake, type Option } from "./submission";
 
 interface OptionsProps {
   draft: Draft;
@@ -15,7 +15,7 @@ interface OptionsProps {
 export function Options({ draft, me, mistake, onChange }: OptionsProps): JSX.Element {
   const write = (name: string, value: string): void => onChange({ words: { ...draft.words, [name]: value } });
   const told = (name: string): string | null => (mistake?.about === name ? mistake.words : null);
-  const one = (word: Word): JSX.Element => (
+  const one = (word: Option): JSX.Element => (
     <Choice
       key={word.name}
       word={word}
@@ -24,7 +24,7 @@ export function Options({ draft, me, mistake, onChange }: OptionsProps): JSX.Ele
       onWrite={(value) => write(word.name, value)}
     />
   );
-  const more = [...MORE[draft.kind], ...LABELS];
+  const more = [...MORE_OPTIONS[draft.kind], ...LABELS];
   return (
     <>
       <fieldset class="kinds">
@@ -47,7 +47,7 @@ export function Options({ draft, me, mistake, onChange }: OptionsProps): JSX.Ele
           error={told("on")}
           onWrite={(value) => write("on", value)}
         />
-        {WORDS[draft.kind].map(one)}
+        {OPTIONS[draft.kind].map(one)}
       </div>
       <details class="more" open={more.some(({ name }) => told(name) !== null) || undefined}>
         <summary>More options</summary>
@@ -102,7 +102,7 @@ function Where({ places, unsaid, value, error, onWrite }: WhereProps): JSX.Eleme
 }
 
 interface ChoiceProps {
-  word: Word;
+  word: Option;
   value: string;
   error: string | null;
   onWrite: (value: string) => void;

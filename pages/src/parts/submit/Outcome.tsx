@@ -10,7 +10,7 @@ const MOST_TYPES = 8;
 export function Outcome({ checked }: { checked: Checked }): JSX.Element {
   const more = checked.types.length - MOST_TYPES;
   const choices = checked.configurations ?? checked.ahead?.configurations ?? null;
-  const refused = tooDear(checked);
+  const refused = overBudget(checked);
   return (
     <div class={refused ? "outcome refused" : "outcome"} role="status">
       <h2>
@@ -47,7 +47,7 @@ export function Outcome({ checked }: { checked: Checked }): JSX.Element {
             </dd>
           </>
         )}
-        <dt>You have</dt>
+        <dt>Your budget</dt>
         <dd>{leftWords(checked, useMe())}</dd>
       </dl>
     </div>
@@ -57,7 +57,7 @@ export function Outcome({ checked }: { checked: Checked }): JSX.Element {
 /** A simulated or recorded run has only its own limits, also where the member has a budget. */
 function leftWords({ left_usd }: Checked, me: Me): string {
   if (left_usd !== null) return `${usd(left_usd)} left`;
-  return me.left_usd === null ? "no limit other than the job's own" : `${usd(me.left_usd)} left; a run like this takes nothing of it`;
+  return me.left_usd === null ? "no limit other than the job's own" : `${usd(me.left_usd)} left; this run does not count against it`;
 }
 
 /** What `mlcd plan` shows: the first probes and their price, the range of prices, and whether the limits look possible. */
@@ -75,7 +75,7 @@ function Ahead({ of }: { of: NonNullable<Checked["ahead"]> }): JSX.Element {
       )}
       {of.first.length > 0 && (
         <>
-          <dt>First</dt>
+          <dt>First probes</dt>
           <dd>
             {of.first.map((probe, i) => (
               <span key={i} class="under-line">
@@ -83,7 +83,7 @@ function Ahead({ of }: { of: NonNullable<Checked["ahead"]> }): JSX.Element {
               </span>
             ))}
             {of.first.length > 1 && (
-              <span class="under">all at once: at most {usd(of.first.reduce((sum, each) => sum + each.worst_usd, 0))}</span>
+              <span class="under">in parallel: at most {usd(of.first.reduce((sum, each) => sum + each.worst_usd, 0))}</span>
             )}
           </dd>
         </>
@@ -109,7 +109,7 @@ export function realMoney({ budget_usd, on }: Checked): string {
 }
 
 /** Why the budget does not allow it; '' if it does. */
-function tooDear({ budget_usd, left_usd }: Checked): string {
+function overBudget({ budget_usd, left_usd }: Checked): string {
   if (left_usd === null || budget_usd == null || budget_usd <= left_usd) return "";
   return `It may spend ${usd(budget_usd)}, and you have ${usd(left_usd)} left: lower its budget.`;
 }

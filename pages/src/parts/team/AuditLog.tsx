@@ -15,7 +15,7 @@ interface Page {
   entries: AuditEntry[];
 }
 
-/** The audit log, the newest first. */
+/** The audit log, newest entries first. */
 export function AuditLog(): JSX.Element {
   const [chosen, setChosen] = useState(NOTHING_CHOSEN);
   const of = useSettled(chosen, KEYED_MS);
@@ -63,7 +63,7 @@ function Entries({ of }: { of: Chosen }): JSX.Element {
           </button>
         </p>
       )}
-      {first.data !== null && shown.length === 0 && <p class="soft">Nothing that passes these filters.</p>}
+      {first.data !== null && shown.length === 0 && <p class="soft">No entry matches these filters.</p>}
     </>
   );
 }

@@ -165,7 +165,7 @@ export function EditMember({
         Save
       </button>
       <button type="button" class="button small" onClick={onLeave}>
-        Leave
+        Cancel
       </button>
       {error !== null && (
         <p class="field-error" role="alert">

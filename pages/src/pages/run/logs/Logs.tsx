@@ -7,8 +7,8 @@ import { duration, instant } from "../../../format";
 import { useGet } from "../../../live";
 import { Notice } from "../../../parts/Notice";
 import type { LogLine, LogParts, MachineUsage } from "../../../types";
-import { type Source, useFollowed } from "./followed";
-import { firstError, useSearched } from "./searched";
+import { type Source, useLogWindow } from "./useLogWindow";
+import { firstError, useLogSearch } from "./useLogSearch";
 import { Text } from "./Text";
 import { Tools } from "./Tools";
 import { Usage } from "./Usage";
@@ -22,7 +22,7 @@ const USAGE_EVERY_MS = 10_000;
 export function Logs({ run, driven }: { run: string; driven: boolean }): JSX.Element {
   const [chosen, setChosen] = useState<Omit<Source, "run">>({ launch: null, process: 0, rank: null, reports: false });
   const source: Source = { run, ...chosen };
-  const { shown, error, above, below, goTo } = useFollowed(source, driven);
+  const { shown, error, above, below, goTo } = useLogWindow(source, driven);
   const [follows, setFollows] = useState(true);
   const [text, setText] = useState("");
   const [said, setSaid] = useState("");
@@ -38,7 +38,7 @@ export function Logs({ run, driven }: { run: string; driven: boolean }): JSX.Ele
     setWanted(at);
     void goTo(at);
   };
-  const searched = useSearched({ ...source, launch }, text, shown?.size ?? 0, go);
+  const searched = useLogSearch({ ...source, launch }, text, shown?.size ?? 0, go);
   useScrolled(box, shown?.lines, follows, wanted, () => setWanted(null));
 
   const onScroll = (): void => {

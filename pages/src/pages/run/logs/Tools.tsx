@@ -5,8 +5,8 @@ import { useId, useRef } from "preact/hooks";
 import { ROOT, runPath, withQuery } from "../../../api";
 import { useKeys } from "../../../parts/keys";
 import type { LogParts } from "../../../types";
-import type { Source } from "./followed";
-import type { Searched } from "./searched";
+import type { Source } from "./useLogWindow";
+import type { LogSearch } from "./useLogSearch";
 
 interface Props {
   source: Source;
@@ -14,7 +14,7 @@ interface Props {
   onChoose: (change: Partial<Source>) => void;
   text: string;
   onText: (text: string) => void;
-  searched: Searched;
+  searched: LogSearch;
   follows: boolean;
   onFollow: () => void;
   onError: () => void;

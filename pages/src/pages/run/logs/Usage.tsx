@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { Figure, type Row } from "../../../charts/Figure";
 import { colour, type Key } from "../../../charts/marks";
-import { add, type Draw, type Drawn, lineOf, plotted } from "../../../charts/plotted";
+import { add, type Draw, type Drawn, lineOf, plotted } from "../../../charts/plotFrame";
 import { ticks, timeTick, timeTicks } from "../../../charts/ticks";
 import { duration, significant } from "../../../format";
 import type { MachineUsage, UsagePoint } from "../../../types";

@@ -7,7 +7,7 @@ import { usePrinting } from "./printing";
 const MOST = 200;
 
 /** The newest of many rows, and a button for older ones; null if all are shown. */
-export function useNewest<T>(rows: T[]): [T[], JSX.Element | null] {
+export function useNewestRows<T>(rows: T[]): [T[], JSX.Element | null] {
   const [all, setAll] = useState(false);
   const printing = usePrinting();
   const hidden = all || printing ? 0 : Math.max(0, rows.length - MOST);

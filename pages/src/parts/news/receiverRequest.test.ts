@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { asked, type Chosen } from "./asked";
+import { receiverRequest, type Chosen } from "./receiverRequest";
 
 const MINE: Chosen = { kind: "mail", whose: "own", of: "", address: " ada@example.org ", name: "", chosen: [] };
 
 test("a member's own mail of all events", () => {
-  expect(asked(MINE)).toEqual({
+  expect(receiverRequest(MINE)).toEqual({
     kind: "mail",
     address: "ada@example.org",
     name: "",
@@ -17,6 +17,6 @@ test("a member's own mail of all events", () => {
 
 test("a team's webhook of some events, without what was typed for another choice", () => {
   const chosen: Chosen = { ...MINE, kind: "slack", whose: "team", of: "vision ", chosen: ["failed"] };
-  expect(asked(chosen)).toMatchObject({ own: false, team: "vision", member: null, events: ["failed"] });
-  expect(asked({ ...chosen, whose: "all" })).toMatchObject({ own: false, team: null, member: null });
+  expect(receiverRequest(chosen)).toMatchObject({ own: false, team: "vision", member: null, events: ["failed"] });
+  expect(receiverRequest({ ...chosen, whose: "all" })).toMatchObject({ own: false, team: null, member: null });
 });

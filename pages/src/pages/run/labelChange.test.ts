@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { changeOf } from "./labelled";
+import { changeOf } from "./labelChange";
 
 const RUN = { project: "vision", tags: ["a", "b"], note: "good", archived: false };
 const FORM = { project: "vision", tags: "a b", note: "good", archived: false };

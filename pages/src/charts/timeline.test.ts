@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { along, isOfMoments, type Span, spansOf } from "./spans";
+import { along, isOfMoments, type Span, spansOf } from "./timeline";
 
 const point = (series: number, piece: number, x: number) => ({ series, piece, x, y: 1, words: "" });
 const ends = ({ series, x, to }: Span) => [series, x, to];

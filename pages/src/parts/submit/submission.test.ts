@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { ApiError } from "../../api";
 import { match } from "../router";
-import { asked, EMPTY, inShell, isReady, kindOf, mistake, rents } from "./asked";
+import { submissionOf, EMPTY, shellCommand, isReady, kindOf, mistake, rents } from "./submission";
 
 describe("a submission", () => {
   it("sends only options that were written, and only those of its kind", () => {
     const words = { budget: " $40 ", deadline: "", latency_p95: "30ms", instances: "c5.*, g5.xlarge", on: "simulated" };
-    const sent = asked({ ...EMPTY, job: "name: x", words });
+    const sent = submissionOf({ ...EMPTY, job: "name: x", words });
     expect(sent).toEqual({
       kind: "train",
       job: "name: x",
@@ -14,7 +14,7 @@ describe("a submission", () => {
       launch: false,
       options: { on: "simulated", budget: "$40", instances: ["c5.*", "g5.xlarge"] },
     });
-    expect(asked({ ...EMPTY, kind: "serve", recorded: "bert", words }).options).toEqual({
+    expect(submissionOf({ ...EMPTY, kind: "serve", recorded: "bert", words }).options).toEqual({
       on: "simulated",
       budget: "$40",
       latency_p95: "30ms",
@@ -22,18 +22,18 @@ describe("a submission", () => {
   });
 
   it("has a command that does the same", () => {
-    expect(inShell({ ...EMPTY, name: "a.yaml", words: { budget: "$40" } })).toEqual([
+    expect(shellCommand({ ...EMPTY, name: "a.yaml", words: { budget: "$40" } })).toEqual([
       ...["train", "a.yaml", "--budget", "$40", "--decide-only"],
     ]);
-    expect(inShell({ ...EMPTY, kind: "serve", recorded: "bert", knobs: "batch: [1]" })).toEqual([
+    expect(shellCommand({ ...EMPTY, kind: "serve", recorded: "bert", knobs: "batch: [1]" })).toEqual([
       ...["serve", "bert", "--knobs", "knobs.yaml"],
     ]);
   });
 
   it("labels a run of any kind", () => {
     const words = { project: " vision ", tag: "ci, nightly" };
-    expect(asked({ ...EMPTY, job: "name: x", words })).toMatchObject({ project: "vision", tags: ["ci", "nightly"], options: {} });
-    expect(inShell({ ...EMPTY, kind: "serve", recorded: "bert", words })).toEqual([
+    expect(submissionOf({ ...EMPTY, job: "name: x", words })).toMatchObject({ project: "vision", tags: ["ci", "nightly"], options: {} });
+    expect(shellCommand({ ...EMPTY, kind: "serve", recorded: "bert", words })).toEqual([
       ...["serve", "bert", "--project", "vision", "--tag", "ci", "--tag", "nightly"],
     ]);
     const wrong = mistake(new ApiError(422, "tag 'a': expected a word"), EMPTY);

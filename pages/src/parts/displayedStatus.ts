@@ -2,8 +2,8 @@
 
 import type { Status, Summary } from "../types";
 
-export type Standing = Status | "interrupted";
+export type DisplayedStatus = Status | "interrupted";
 
-export function standingOf({ status, driven }: Pick<Summary, "status" | "driven">): Standing {
+export function displayedStatusOf({ status, driven }: Pick<Summary, "status" | "driven">): DisplayedStatus {
   return !driven && (status === "searching" || status === "running") ? "interrupted" : status;
 }

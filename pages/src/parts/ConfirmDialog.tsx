@@ -1,4 +1,4 @@
-/** A question before something is done, with the most it can cost, and a second one where that is real money. */
+/** Asks for confirmation, with the maximum cost; a second time if that is real money. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -10,19 +10,19 @@ import { Notice } from "./Notice";
 interface Props {
   title: string;
   sentences: string[];
-  /** The same in a shell. */
+  /** The equivalent command. */
   words: string[];
-  /** What the button says. */
+  /** The text of the confirming button. */
   yes: string;
-  /** What it says where real money was asked about. */
+  /** Its text when it agrees to spend real money. */
   agree?: string;
   look?: string;
-  /** `agreed`: to what real money may be spent. */
+  /** `agreed`: the user has agreed to spend real money. */
   act: (agreed: boolean) => Promise<void>;
   onClose: () => void;
 }
 
-export function Ask({ title, sentences, words, yes, agree = yes, look = "primary", act, onClose }: Props): JSX.Element {
+export function ConfirmDialog({ title, sentences, words, yes, agree = yes, look = "primary", act, onClose }: Props): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   const [waiting, setWaiting] = useState(false);
   const [error, setError] = useState<string | null>(null);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { View } from "../../types";
-import { canGoOn, commandOf, limitsWords, waysOut } from "./GoOn";
+import { canContinue, commandOf, limitsWords, primaryStep, suggestedLimits } from "./Continue";
 
 const view = (status: string, more: object = {}): View =>
   ({ summary: { run: "a-1", kind: "train", status, driven: false, owner: "ron", ...more }, document: {} }) as View;
@@ -13,11 +13,17 @@ test("limits are named as people say them", () => {
 });
 
 test("a run goes on itself where it can, and only for its owner; else a new one begins", () => {
-  expect(canGoOn(view("infeasible"), { budget: "165" }, ron)).toBe(true);
-  expect(canGoOn(view("finished"), { budget: "165" }, ron)).toBe(false);
-  expect(canGoOn(view("decided"), { goal: "cheapest" }, ron)).toBe(false);
-  expect(canGoOn(view("decided"), { budget: "165" }, { role: "runner", name: "rita" })).toBe(false);
-  expect(canGoOn(view("decided", { driven: true }), { budget: "165" }, ron)).toBe(false);
+  expect(canContinue(view("infeasible"), { budget: "165" }, ron)).toBe(true);
+  expect(canContinue(view("finished"), { budget: "165" }, ron)).toBe(false);
+  expect(canContinue(view("decided"), { goal: "cheapest" }, ron)).toBe(false);
+  expect(canContinue(view("decided"), { budget: "165" }, { role: "runner", name: "rita" })).toBe(false);
+  expect(canContinue(view("decided", { driven: true }), { budget: "165" }, ron)).toBe(false);
+});
+
+test("a run that would begin anew is offered a search first; one that continues, its launch", () => {
+  expect(primaryStep(true, false)).toBe("search");
+  expect(primaryStep(true, true)).toBe("launch");
+  expect(primaryStep(false, true)).toBe("launch");
 });
 
 test("the command says the same", () => {
@@ -37,7 +43,7 @@ describe("what would be enough", () => {
     document: { decision: { relaxations: ways } },
   }) as unknown as View;
   const limits = (provenance: string, own: boolean, hours: number): object[] =>
-    waysOut(infeasible(provenance), own, Date.parse(began) + hours * 3_600_000).map((way) => way.limits);
+    suggestedLimits(infeasible(provenance), own, Date.parse(began) + hours * 3_600_000).map((way) => way.limits);
 
   test("is rounded up", () => {
     expect(limits("simulated", true, 5)).toEqual([{ budget: "96.20" }, { deadline: "61m" }]);

@@ -2,8 +2,8 @@
 
 import type { Figure as Described } from "../types";
 import { colour, crossed, outline } from "./marks";
-import { add, type Draw } from "./plotted";
-import type { Placed } from "./told";
+import { add, type Draw } from "./plotFrame";
+import type { Placed } from "./describedFigure";
 
 /** The height of a row and of a bar in it, in pixels. */
 export const ROW = 40;

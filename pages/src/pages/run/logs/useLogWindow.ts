@@ -16,7 +16,7 @@ export interface Source {
   reports: boolean;
 }
 
-export interface Followed {
+export interface LogView {
   shown: Shown | null;
   error: string | null;
   /** The lines above the window; whether there are any. */
@@ -32,7 +32,7 @@ export function logPath({ run, ...of }: Source, route: string, more: Record<stri
 }
 
 /** `driven`: the run is active, so another launch may follow. */
-export function useFollowed(source: Source, driven: boolean): Followed {
+export function useLogWindow(source: Source, driven: boolean): LogView {
   const [shown, setShown] = useState<Shown | null>(null);
   const [error, setError] = useState<string | null>(null);
   const now = useRef<Shown | null>(null);
@@ -65,15 +65,15 @@ export function useFollowed(source: Source, driven: boolean): Followed {
     setShown(null);
     setError(null);
     const turn = async (): Promise<void> => {
-      let goesOn = true;
+      let withDriver = true;
       try {
-        goesOn = await newest(left.signal);
+        withDriver = await newest(left.signal);
       } catch (problem) {
         if (left.signal.aborted) return;
-        goesOn = problem instanceof ApiError && problem.isTransient;
-        if (!goesOn) setError(line(problem));
+        withDriver = problem instanceof ApiError && problem.isTransient;
+        if (!withDriver) setError(line(problem));
       }
-      if (!left.signal.aborted && (goesOn || driven)) timer = setTimeout(() => void turn(), EVERY_MS);
+      if (!left.signal.aborted && (withDriver || driven)) timer = setTimeout(() => void turn(), EVERY_MS);
     };
     /** What was written since; of a newer launch, if one has begun and none was chosen. Whether more may come. */
     const newest = async (signal: AbortSignal): Promise<boolean> => {

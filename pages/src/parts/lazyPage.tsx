@@ -5,9 +5,9 @@ import { Loading, Notice } from "./Notice";
 type Module<P> = { default: ComponentType<P> };
 
 /** A page whose code is loaded when it is first opened: charts are the largest part. */
-export function later<P extends object>(fetched: () => Promise<Module<P>>): (props: P) => JSX.Element {
+export function lazyPage<P extends object>(fetched: () => Promise<Module<P>>): (props: P) => JSX.Element {
   let found: ComponentType<P> | null = null;
-  return function Later(props: P): JSX.Element {
+  return function LazyPage(props: P): JSX.Element {
     const [, setReady] = useState(found !== null);
     const [failed, setFailed] = useState(false);
     useEffect(() => {

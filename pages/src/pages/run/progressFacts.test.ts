@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Headway } from "../../types";
-import { facts, spoken } from "./headway";
+import { facts, spoken } from "./progressFacts";
 
 const NOW = new Date(2026, 10, 16, 12, 0, 30);
 const RUN: Headway = {

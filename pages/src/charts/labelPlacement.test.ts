@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { type Box, CHARACTER, Room } from "./room";
+import { type Box, CHARACTER, LabelPlacer } from "./labelPlacement";
 
 test("labels cover neither marks nor each other, and a full room says no", () => {
-  const room = new Room([0, 0, 200, 60]);
+  const room = new LabelPlacer([0, 0, 200, 60]);
   room.take([95, 25, 105, 35]);
   const words = "2 x g6";
   const taken: Box[] = [[95, 25, 105, 35]];
@@ -28,7 +28,7 @@ test("a box is free if it covers nothing taken, wherever the cells end", () => {
     const [left, top] = [random() * 900, random() * 900];
     return [left, top, left + random() * 90, top + random() * 90];
   };
-  const room = new Room([0, 0, 1000, 1000]);
+  const room = new LabelPlacer([0, 0, 1000, 1000]);
   const taken: Box[] = [];
   for (let i = 0; i < 400; i++) {
     const asked = box();

@@ -1,8 +1,8 @@
-/** What a planner adds to the page of a run: key figures beside ours, charts, tables. */
+/** What a planner of another package adds to the page of a run: key figures, charts, tables. */
 
 import type { JSX } from "preact";
 import { AnyFigure, isBounded } from "../../charts/AnyFigure";
-import { inWords } from "../../charts/told";
+import { inWords } from "../../charts/describedFigure";
 import type { Figure as Card } from "../../parts/Card";
 import { Table } from "../../parts/Table";
 import type { Figure, Table as Described, View } from "../../types";
@@ -12,7 +12,7 @@ export function cardsOf({ cards, document }: View): Card[] {
   return [...cards, ...facts.map(({ label, value, hint }) => ({ name: label, value, note: hint }))];
 }
 
-export function Told({ view: { document } }: { view: View }): JSX.Element | null {
+export function PlannerAdditions({ view: { document } }: { view: View }): JSX.Element | null {
   if (!("figures" in document)) return null;
   const { figures, tables } = document;
   return (
@@ -36,7 +36,7 @@ export function Told({ view: { document } }: { view: View }): JSX.Element | null
   );
 }
 
-/** A time line, and what is held against a line that should not be crossed, are read along the whole width. */
+/** Timelines, and charts with a bound that should not be crossed, get the full width. */
 function isWide(figure: Figure): boolean {
   return figure.kind === "spans" || isBounded(figure);
 }

@@ -1,4 +1,4 @@
-/** The trials of a tuning run: what was drawn for each, its loss, and which were stopped. */
+/** The trials of a tuning run: hyperparameters, losses, and which were stopped. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -9,7 +9,7 @@ import { Expandable } from "./Expandable";
 
 const FIRST = 16;
 
-export function Tried({ functions }: { functions: Functions }): JSX.Element {
+export function TuningTrials({ functions }: { functions: Functions }): JSX.Element {
   const { trials, tuning } = functions;
   const [all, setAll] = useState(false);
   const shown = usePrinting() || all ? trials : trials.slice(0, FIRST);
@@ -17,7 +17,7 @@ export function Tried({ functions }: { functions: Functions }): JSX.Element {
   return (
     <>
       <Expandable<TunedTrial>
-        caption="Trials, the best first"
+        caption="Trials, best first"
         word="Trial"
         rows={shown}
         number={(trial) => trial.trial}
@@ -35,8 +35,8 @@ export function Tried({ functions }: { functions: Functions }): JSX.Element {
         ]}
         facts={(trial) => [
           ["Losses", trial.losses.map((each, i) => `stage ${i + 1}: ${loss(each)}`).join(", ")],
-          ["Outcome", trial.best ? "the best" : stopped(trial) === "–" ? "it goes on" : `stopped ${stopped(trial)}`],
-          ["Drawn", names.map((name) => `${name} ${significant(trial.hyperparameters[name] ?? 0, 6)}`).join(", ")],
+          ["Outcome", trial.best ? "the best" : stopped(trial) === "–" ? "still in the search" : `stopped ${stopped(trial)}`],
+          ["Hyperparameters", names.map((name) => `${name} ${significant(trial.hyperparameters[name] ?? 0, 6)}`).join(", ")],
         ]}
       />
       {shown.length < trials.length && (
@@ -48,7 +48,7 @@ export function Tried({ functions }: { functions: Functions }): JSX.Element {
       )}
       {tuning !== null && trials.length < tuning.trials && (
         <p class="note">
-          {plural(trials.length, "trial")} of {tuning.trials}: those that came furthest.
+          {plural(trials.length, "trial")} of {tuning.trials}: those that trained the longest.
         </p>
       )}
     </>

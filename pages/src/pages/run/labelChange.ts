@@ -1,4 +1,4 @@
-/** What changes between a run's labels and those in a form. Tags come and go one by one, so that nobody's is lost. */
+/** The difference between a run's labels and those in a form. Tags are added and removed singly: others may edit, too. */
 
 import type { LabelChange, Summary } from "../../types";
 
@@ -9,8 +9,13 @@ interface Written {
   archived: boolean;
 }
 
+/** 'nightly, ci' -> ['nightly', 'ci']. */
+export function tagsIn(text: string): string[] {
+  return text.split(/[\s,]+/).filter(Boolean);
+}
+
 export function changeOf(run: Pick<Summary, "project" | "tags" | "note" | "archived">, now: Written): Partial<LabelChange> {
-  const tags = now.tags.split(/[\s,]+/).filter(Boolean);
+  const tags = tagsIn(now.tags);
   const [added, gone] = [tags.filter((tag) => !run.tags.includes(tag)), run.tags.filter((tag) => !tags.includes(tag))];
   const project = now.project.trim();
   return {

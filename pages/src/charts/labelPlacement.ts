@@ -14,7 +14,7 @@ export interface Spot {
 /** Pixels of a grid cell: only nearby boxes are compared, so that a thousand marks are fast. */
 const CELL = 40;
 
-export class Room {
+export class LabelPlacer {
   private readonly taken = new Map<number, Box[]>();
 
   constructor(private readonly within: Box) {}

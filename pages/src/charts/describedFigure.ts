@@ -2,7 +2,7 @@
 
 import { duration, significant, usd } from "../format";
 import type { Figure, Table } from "../types";
-import type { Axis } from "./plotted";
+import type { Axis } from "./plotFrame";
 import { rateTick, spread, ticks, timeTick, timeTicks, usdTick } from "./ticks";
 
 type Scale = Figure["x"];

@@ -1,11 +1,11 @@
-/** From an answer straight on: the same search under other limits, or the job itself. In a report: the command. */
+/** Buttons that continue from a result: search under other limits, or launch the job. In a report: the command. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { runPath, send } from "../../api";
 import { duration, usd } from "../../format";
 import { announce } from "../../parts/announce";
-import { Ask } from "../../parts/Ask";
+import { ConfirmDialog } from "../../parts/ConfirmDialog";
 import { optionsOf } from "../../parts/Command";
 import { may, useMe, useRefreshMe } from "../../parts/me";
 import { inReport } from "../../parts/report";
@@ -25,8 +25,8 @@ interface Props {
 
 type Step = "search" | "launch";
 
-/** Whether the run itself can go on under these limits: then what it has measured is not paid for again. */
-export function canGoOn(view: View, limits: Limits, me: Pick<Me, "role" | "name">): boolean {
+/** Whether this run itself can continue under these limits, so that its measurements are not paid for again. */
+export function canContinue(view: View, limits: Limits, me: Pick<Me, "role" | "name">): boolean {
   const { status, driven, owner } = view.summary;
   const mine = me.role === "admin" || owner === null || owner === me.name;
   return mine && !driven && limits.goal === undefined && !["finished", "queued", "refused"].includes(status);
@@ -41,23 +41,32 @@ export function limitsWords({ goal, budget, deadline }: Limits): string {
   return [goal, within.join(" and ")].filter(Boolean).join(", ");
 }
 
+/**
+ * Which button is highlighted. A run that cannot continue itself would begin anew and measure anew: then a search, which
+ * stops at its decision, is the better offer.
+ */
+export function primaryStep(changed: boolean, own: boolean): Step {
+  return changed && !own ? "search" : "launch";
+}
+
 /** On the page of a what-if. */
-export function GoOn({ view, limits, label }: Props): JSX.Element | null {
+export function ContinueActions({ view, limits, label }: Props): JSX.Element | null {
   const me = useMe();
   const [asked, setAsked] = useState<Step | null>(null);
   const changed = Object.keys(limits).length > 0;
-  const own = canGoOn(view, limits, me);
+  const own = canContinue(view, limits, me);
   const launches = view.summary.kind !== "serve" && label !== null && (changed || view.actions.includes("launch"));
   if (!may(me, "runner") || (!changed && !launches)) return null;
+  const look = (step: Step): string => (step === primaryStep(changed, own) ? "button primary" : "button");
   return (
     <div class="actions go-on">
       {changed && (
-        <button type="button" class="button" onClick={() => setAsked("search")}>
+        <button type="button" class={look("search")} onClick={() => setAsked("search")}>
           Search with {limitsWords(limits)} …
         </button>
       )}
       {launches && (
-        <button type="button" class="button primary" onClick={() => setAsked("launch")}>
+        <button type="button" class={look("launch")} onClick={() => setAsked("launch")}>
           Launch this …
         </button>
       )}
@@ -85,7 +94,7 @@ function Question({ view, limits, label, step, own, onActed, onClose }: Question
   const act = async (yes: boolean): Promise<void> => {
     const body = same ? undefined : { ...limits, launch, ...(yes ? { yes } : {}) };
     const said = await send<{ run: string }>("POST", path, body);
-    announce(launch ? `${said.run} goes on to the job itself` : `${said.run} searches`);
+    announce(launch ? `${said.run} will run the job` : `${said.run} is searching`);
     refreshMe();
     onActed?.();
     go(toRun(said.run));
@@ -94,18 +103,18 @@ function Question({ view, limits, label, step, own, onActed, onClose }: Question
   const most = budget === null ? "without a budget" : `up to ${usd(budget)}`;
   const sentences = [
     own
-      ? "This run goes on: what it has measured is kept, and not paid for again."
-      : "A new run of the same job begins: it measures anew.",
+      ? "This run continues: its measurements are kept and not paid for again."
+      : "A new run of the same job starts and measures from the beginning.",
     launch
-      ? `Then the job itself runs on what is decided${label ? `, ${label} by what is known now` : ""}.`
-      : "It stops at its decision; nothing is launched without another yes.",
+      ? `Then the job itself runs on the chosen configuration${label ? `: ${label}, by what is known now` : ""}.`
+      : "It stops at its decision. You can then launch the job from its page.",
     budget === null
-      ? "There is no budget: only a deadline or you will stop it."
-      : `It may spend ${most} in all${own ? `, ${usd(view.summary.spent_usd)} of that before` : ""}.`,
-    ...(view.summary.provenance === "simulated" ? ["All of it is simulated: nothing is rented."] : []),
+      ? "There is no budget: it stops only at its deadline, or when you stop it."
+      : `It may spend ${most} in all${own ? `; ${usd(view.summary.spent_usd)} of that is already spent` : ""}.`,
+    ...(view.summary.provenance === "simulated" ? ["Everything is simulated: nothing is rented."] : []),
   ];
   return (
-    <Ask
+    <ConfirmDialog
       title={launch ? `Launch ${job}?` : `Search with ${limitsWords(limits)}?`}
       sentences={sentences}
       words={commandOf(view, limits, launch, own)}
@@ -117,7 +126,7 @@ function Question({ view, limits, label, step, own, onActed, onClose }: Question
   );
 }
 
-/** The same on the command line: the run goes on, or its job file is searched anew. */
+/** The equivalent command: resume the run, or start a new one of its job file. */
 export function commandOf(view: View, limits: Limits, launch: boolean, own: boolean): string[] {
   const { run, kind } = view.summary;
   if (launch && Object.keys(limits).length === 0) return ["launch", run];
@@ -126,20 +135,20 @@ export function commandOf(view: View, limits: Limits, launch: boolean, own: bool
   return [kind === "functions" ? "train" : kind, "JOB.yaml", ...options];
 }
 
-interface WaysOutProps {
+interface SuggestionProps {
   view: View;
   onActed?: (() => void) | undefined;
 }
 
-/** Under an answer that nothing fits: each limit that would be enough. In a report also the command that launches. */
-export function WaysOut({ view, onActed }: WaysOutProps): JSX.Element | null {
+/** For a result without a feasible configuration: each limit that would be enough. In a report: the commands. */
+export function LimitSuggestions({ view, onActed }: SuggestionProps): JSX.Element | null {
   if (inReport() && view.actions.includes("launch"))
     return (
       <p class="answer-more">
         <code>mlcd launch {view.summary.run}</code>
       </p>
     );
-  const ways = waysOut(view, true);
+  const ways = suggestedLimits(view, true);
   if (view.summary.status !== "infeasible" || ways.length === 0) return null;
   if (inReport())
     return (
@@ -149,7 +158,7 @@ export function WaysOut({ view, onActed }: WaysOutProps): JSX.Element | null {
         ))}
       </p>
     );
-  return <Ways view={view} onActed={onActed} />;
+  return <SuggestionButtons view={view} onActed={onActed} />;
 }
 
 interface Way {
@@ -158,14 +167,14 @@ interface Way {
   words: string;
 }
 
-function Ways({ view, onActed }: WaysOutProps): JSX.Element {
+function SuggestionButtons({ view, onActed }: SuggestionProps): JSX.Element {
   const me = useMe();
-  const own = canGoOn(view, {}, me);
+  const own = canContinue(view, {}, me);
   const [asked, setAsked] = useState<Way | null>(null);
   if (!may(me, "runner")) return <></>;
   return (
     <div class="actions go-on">
-      {waysOut(view, own).map((way) => (
+      {suggestedLimits(view, own).map((way) => (
         <button key={way.words} type="button" class="button primary" onClick={() => setAsked(way)}>
           Search with {way.words} …
         </button>
@@ -187,14 +196,14 @@ function Ways({ view, onActed }: WaysOutProps): JSX.Element {
   );
 }
 
-/** Of what the run itself needs to go on: a new search spends and measures a little differently. */
+/** A new search spends and measures a little differently, so it gets this much more than the run itself would need. */
 const ANEW = 1.07;
 
 /**
- * The limits that would be enough, rounded up so that they are: for the run to go on (`own`), or for a new one.
- * The deadline of a run on real machines counts from its beginning, also while nobody goes on.
+ * The limits that would be enough, rounded up: for this run to continue (`own`), or for a new one.
+ * The deadline of a run on real machines counts from its start, also while it does not continue.
  */
-export function waysOut({ document, summary }: View, own: boolean, now = Date.now()): Way[] {
+export function suggestedLimits({ document, summary }: View, own: boolean, now = Date.now()): Way[] {
   const decision = "decision" in document ? document.decision : null;
   const { provenance, started_at, elapsed_s } = summary;
   const since = own && provenance === "live" ? Math.max(0, (now - Date.parse(started_at)) / 1000 - elapsed_s) : 0;

@@ -1,8 +1,8 @@
 /** Marks of a chart of time against cost: the Pareto boundary, worst cases, the knee, the chosen one, names. */
 
 import { colour, outline } from "./marks";
-import { add, type Draw, lineOf, type Placed } from "./plotted";
-import { Room } from "./room";
+import { add, type Draw, lineOf, type Placed } from "./plotFrame";
+import { LabelPlacer } from "./labelPlacement";
 
 /** Where a configuration stands. */
 export interface Stand {
@@ -34,7 +34,7 @@ export function front(
   stands: Stand[],
   order: Map<string, number>,
   chosen: string | null,
-  limits?: (room: Room, at: Placed) => void,
+  limits?: (room: LabelPlacer, at: Placed) => void,
 ): Draw[] {
   const best = stands.filter((each) => each.frontier).sort((a, b) => a.x - b.x);
   const barred = stands.length > CROWD ? stands.filter((each) => each.frontier || each.label === chosen) : stands;
@@ -95,10 +95,10 @@ function names(
   stands: Stand[],
   best: Stand[],
   chosen: string | null,
-  limits: ((room: Room, at: Placed) => void) | undefined,
+  limits: ((room: LabelPlacer, at: Placed) => void) | undefined,
 ): Draw {
   return (group, at) => {
-    const room = new Room([at.left, at.top, at.right, at.bottom]);
+    const room = new LabelPlacer([at.left, at.top, at.right, at.bottom]);
     for (const { x, y, worst } of stands) {
       const [left, top] = [at.x(x), at.y(y)];
       room.take([left - 6, top - 6, left + 6, top + 6]);

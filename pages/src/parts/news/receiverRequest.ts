@@ -13,7 +13,7 @@ export interface Chosen {
 }
 
 /** What is sent for a new receiver: no event chosen is all of them. */
-export function asked({ kind, whose, of, address, name, chosen }: Chosen): AskedReceiver {
+export function receiverRequest({ kind, whose, of, address, name, chosen }: Chosen): AskedReceiver {
   return {
     kind,
     address: address.trim(),

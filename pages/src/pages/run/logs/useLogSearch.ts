@@ -3,13 +3,13 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, line } from "../../../api";
 import type { LogMatches } from "../../../types";
-import { logPath, type Source } from "./followed";
+import { logPath, type Source } from "./useLogWindow";
 
 /** More lines than anybody goes through; a search stops there. */
 const MOST = 10_000;
 const TYPING_MS = 300;
 
-export interface Searched {
+export interface LogSearch {
   /** Where the lines begin that hold the text. */
   at: number[];
   /** The line among them that one is at. */
@@ -23,7 +23,7 @@ export interface Searched {
 const NOTHING = { at: [] as number[], done: true, error: "" };
 
 /** `size`: of the log; where it grows, the search goes on. `go`: shows the line at a byte. */
-export function useSearched(source: Source, text: string, size: number, go: (at: number) => void): Searched {
+export function useLogSearch(source: Source, text: string, size: number, go: (at: number) => void): LogSearch {
   const [found, setFound] = useState(NOTHING);
   const [current, setCurrent] = useState<number | null>(null);
   const reached = useRef(0);

@@ -1,4 +1,4 @@
-/** The options of each kind of run, and which of them an error is about. */
+/** The submission form: the options of each kind of run, the request, and which option an error is about. */
 
 import type { ApiError } from "../../api";
 import type { Asked, Kind, Uploaded } from "../../types";
@@ -6,7 +6,7 @@ import { optionsOf } from "../Command";
 
 export type Submitted = Kind;
 
-export interface Word {
+export interface Option {
   name: string;
   label: string;
   example: string;
@@ -20,21 +20,21 @@ export const KINDS: { kind: Submitted; words: string }[] = [
   { kind: "serve", words: "Find how to serve a model, by load tests." },
 ];
 
-const BUDGET: Word = { name: "budget", label: "Budget", example: "$100" };
-const DEADLINE: Word = { name: "deadline", label: "Deadline", example: "6h" };
-const SEED: Word = { name: "seed", label: "Seed", example: "0" };
-const INSTANCES: Word = { name: "instances", label: "Instance types", example: "c5.*, g5.xlarge" };
+const BUDGET: Option = { name: "budget", label: "Budget", example: "$100" };
+const DEADLINE: Option = { name: "deadline", label: "Deadline", example: "6h" };
+const SEED: Option = { name: "seed", label: "Seed", example: "0" };
+const INSTANCES: Option = { name: "instances", label: "Instance types", example: "c5.*, g5.xlarge" };
 
-function goal(example: string, ...of: string[]): Word {
+function goal(example: string, ...of: string[]): Option {
   return { name: "goal", label: "Goal", example, of };
 }
 
-function latency(name: string, label: string): Word {
+function latency(name: string, label: string): Option {
   return { name, label, example: "30ms" };
 }
 
 /** The common options. */
-export const WORDS: Record<Submitted, Word[]> = {
+export const OPTIONS: Record<Submitted, Option[]> = {
   train: [goal("as in the job", "fastest", "cheapest"), BUDGET, DEADLINE],
   scale: [goal("as in the job", "knee", "fastest", "cheapest"), BUDGET, DEADLINE],
   tune: [
@@ -54,7 +54,7 @@ export const WORDS: Record<Submitted, Word[]> = {
 };
 
 /** The other options. */
-export const MORE: Record<Submitted, Word[]> = {
+export const MORE_OPTIONS: Record<Submitted, Option[]> = {
   train: [
     { name: "nodes", label: "Nodes", example: "1..16" },
     INSTANCES,
@@ -89,8 +89,8 @@ export const MORE: Record<Submitted, Word[]> = {
   ],
 };
 
-/** What the run is labelled with, of whatever kind it is. */
-export const LABELS: Word[] = [
+/** Labels, for every kind of run. */
+export const LABELS: Option[] = [
   { name: "project", label: "Project", example: "vision" },
   { name: "tag", label: "Tags", example: "nightly, ci" },
 ];
@@ -125,8 +125,8 @@ export function kindOf(text: string): Submitted {
   return /^\s+(?:scale|elastic):/m.test(text) ? "scale" : "train";
 }
 
-/** Options of a submission as the form has them. */
-export function wordsOf(options: Record<string, unknown>): Record<string, string> {
+/** The options of an earlier submission as values of the form. */
+export function formValuesOf(options: Record<string, unknown>): Record<string, string> {
   const said = Object.entries(options).flatMap(([name, value]): [string, string][] => {
     if (Array.isArray(value)) return [[name, value.join(", ")]];
     return ["string", "number"].includes(typeof value) ? [[name, String(value)]] : [];
@@ -134,7 +134,7 @@ export function wordsOf(options: Record<string, unknown>): Record<string, string
   return Object.fromEntries(said);
 }
 
-/** Whether somebody sends a bill for what is launched there, as mlcd/core/runs/real_money.py says of these places. */
+/** Whether a place costs real money; the same rule as in mlcd/core/runs/real_money.py. */
 export function rents(on: string): boolean {
   const [kind, platform] = on.split(":");
   return kind === "skypilot" || (kind === "functions" && !["", "simulated", "localhost", undefined].includes(platform));
@@ -145,8 +145,8 @@ export function isReady(draft: Draft): boolean {
 }
 
 /** The draft in the API's format: only options of this kind, and only those that were set. */
-export function asked(draft: Draft): Asked {
-  const known = ["on", ...[...WORDS[draft.kind], ...MORE[draft.kind]].map(({ name }) => name)];
+export function submissionOf(draft: Draft): Asked {
+  const known = ["on", ...[...OPTIONS[draft.kind], ...MORE_OPTIONS[draft.kind]].map(({ name }) => name)];
   const options: Asked["options"] = {};
   const labels = labelsOf(draft);
   for (const name of known) {
@@ -167,8 +167,8 @@ function labelsOf({ words }: Draft): Pick<Asked, "project" | "tags"> {
 }
 
 /** The equivalent command line, with files in the current folder. */
-export function inShell(draft: Draft): string[] {
-  const { kind, options, model, knobs, project, tags = [] } = asked(draft);
+export function shellCommand(draft: Draft): string[] {
+  const { kind, options, model, knobs, project, tags = [] } = submissionOf(draft);
   const labels = optionsOf({ ...(project && { project }), tag: tags });
   const file = kind === "serve" ? (model ?? draft.model?.name ?? "") : draft.name;
   const then = kind === "serve" ? [] : [draft.launch ? "--yes" : "--decide-only"];
@@ -192,7 +192,7 @@ export function mistake(error: ApiError, draft: Draft): Mistake {
   }
   if (error.leftUsd !== null || /\bbudget\b/.test(words)) return { about: "budget", words, line: null };
   const first = /^(\w+)[ :]/.exec(words)?.[1] ?? "";
-  const option = ["on", ...[...WORDS[draft.kind], ...MORE[draft.kind], ...LABELS].map(({ name }) => name)].includes(first);
+  const option = ["on", ...[...OPTIONS[draft.kind], ...MORE_OPTIONS[draft.kind], ...LABELS].map(({ name }) => name)].includes(first);
   if (option) return { about: first, words, line: null };
   return { about: words.startsWith(draft.name) ? "job" : "", words, line: null };
 }

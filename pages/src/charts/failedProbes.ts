@@ -2,8 +2,8 @@
 
 import type { Refusal, Step } from "../types";
 import { colour, crossed, outline } from "./marks";
-import { add, type Draw } from "./plotted";
-import { CHARACTER, Room } from "./room";
+import { add, type Draw } from "./plotFrame";
+import { CHARACTER, LabelPlacer } from "./labelPlacement";
 
 /** Of more probes, each mark stands where it belongs, and only the chosen one has its number. */
 export const CROWD = 40;
@@ -72,7 +72,7 @@ export function below(rows: Row[], order: Map<string, number>): Draw {
       const top = at.bottom - ROW * (rows.length - i);
       add(group, "path", { d: `M${at.left},${top}H${at.right}`, class: "grid" });
       add(group, "text", { x: at.left + 2, y: top + 12, class: "label soft" }, row.name);
-      const room = new Room([at.left, top, at.right + 8, top + ROW]);
+      const room = new LabelPlacer([at.left, top, at.right + 8, top + ROW]);
       for (const each of row.at) {
         const y = top + 23;
         const wanted = at.x(each.nodes);

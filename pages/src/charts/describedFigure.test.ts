@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Figure } from "../types";
-import { axisOf, inWords, namesOf, onAxis, placed } from "./told";
+import { axisOf, inWords, namesOf, onAxis, placed } from "./describedFigure";
 
 const axis = { label: "cost", unit: "usd", scale: "linear" as const, names: [] };
 const figure = (points: Figure["series"][number]["points"], scale: "linear" | "log" = "linear"): Figure => ({
