@@ -52,7 +52,7 @@ class TrainBlock(Block):
         return written
 
     @model_validator(mode="after")
-    def _a_plan_goes_with_its_model(self, info: ValidationInfo) -> TrainBlock:
+    def _check_plan_and_model(self, info: ValidationInfo) -> TrainBlock:
         if self.global_batch and self.batch and self.global_batch != self.batch:
             both = f"batch {self.batch:.0f} and global_batch {self.global_batch} are the same thing"
             raise mistake_at(("global_batch",), f"{both}: leave one out")

@@ -86,7 +86,7 @@ class ModelKeys(Keys):
     """No vocabulary and no text, as a vision transformer: `sequence` counts its patches."""
 
     @model_validator(mode="after")
-    def _the_sizes_are_told_once(self) -> ModelKeys:
+    def _sizes_are_given_once(self) -> ModelKeys:
         if self.config is not None:
             if more := sorted(self.model_fields_set - {"config"}):
                 raise ValueError(f"model: `config` has all sizes; leave out `{more[0]}`")

@@ -81,7 +81,7 @@ class KnobKeys(Keys):
 
     @model_validator(mode="before")
     @classmethod
-    def _values_alone(cls, written: Any) -> Any:
+    def _normalize_values(cls, written: Any) -> Any:
         """Accept values without a block, and a mapping of values to the script's own words."""
         block = dict(written) if isinstance(written, dict) else {"values": written}
         if isinstance(values := block.get("values"), dict):
@@ -89,7 +89,7 @@ class KnobKeys(Keys):
         return block
 
     @model_validator(mode="after")
-    def _there_are_some(self) -> KnobKeys:
+    def _check_values_and_channel(self) -> KnobKeys:
         if not self.values:
             raise ValueError("values: name at least one")
         if self.env and self.argument:
@@ -148,7 +148,7 @@ class AdapterKnob(KnobKeys):
     """Rank of the adapter; 16 by default."""
 
     @model_validator(mode="after")
-    def _they_train_the_same(self) -> AdapterKnob:
+    def _full_excludes_adapters(self) -> AdapterKnob:
         if Adapter.FULL in self.values and len(self.values) > 1:
             raise ValueError("values: all weights (full) and an adapter train different models; name one of them")
         if Adapter.FULL in self.values and self.rank is not None:

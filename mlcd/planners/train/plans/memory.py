@@ -83,8 +83,8 @@ def believe_memory(
     sizes = _sizes(IdentityKey(candidates))
     problem = _Problem(sizes, prior)
     measured = np.isfinite(allocated_gb)
-    mode, covariance = problem.corrected(ran[measured], np.log(np.asarray(allocated_gb)[measured]))
-    levels = problem.draws(*problem.weighed(mode, covariance, ran, failed))
+    mode, covariance = problem.after_peaks(ran[measured], np.log(np.asarray(allocated_gb)[measured]))
+    levels = problem.draws(*problem.after_outcomes(mode, covariance, ran, failed))
     ruled_out = too_large(sizes, ran, failed) | hopeless(sizes)
     known = np.where(ruled_out, 0.0, np.nan)
     known[failed], known[ran] = 0.0, 1.0
@@ -105,29 +105,29 @@ class _Problem:
     prior: MemoryPrior
 
     @cached_property
-    def named(self) -> tuple[Floats, Floats]:
+    def kernel_levels(self) -> tuple[Floats, Floats]:
         """Prior mean and variance of the levels, by name of kernels."""
         found = [self.prior.of(name) for name in self.sizes.names]
         return np.stack([middle for middle, _ in found]), np.stack([variance for _, variance in found])
 
-    def kernels(self, rows: Rows) -> Floats:
-        """Mean levels of the candidates' kernels: (rows, levels), or (1, levels) if all have the key."""
-        levels = self.named[0]
+    def mean_levels(self, rows: Rows) -> Floats:
+        """Mean levels of the candidates' kernels: (rows, levels), or (1, levels) if all have the same."""
+        levels = self.kernel_levels[0]
         return np.asarray(levels if len(levels) == 1 else levels[self.sizes.kernels[rows]])
 
     @property
     def covariance(self) -> Floats:
         """Prior covariance of the job's own levels, including the error of its kernels' levels."""
-        return np.diag(self.named[1].mean(axis=0))
+        return np.diag(self.kernel_levels[1].mean(axis=0))
 
     def log_need(self, own: Floats, rows: Rows) -> Floats:
         """Log GB of the tensors of some candidates, at own levels (..., levels)."""
-        levels = self.kernels(rows) + own[..., None, :]
+        levels = self.mean_levels(rows) + own[..., None, :]
         return np.log(tensors_gb(levels, self.sizes.of(rows)))
 
     def busy(self, own: Floats, rows: Rows) -> Floats:
         """Share of the tensors' memory that is temporary."""
-        return busy_share(self.kernels(rows) + own, self.sizes.of(rows))
+        return busy_share(self.mean_levels(rows) + own, self.sizes.of(rows))
 
     def error(self, busy: Floats) -> Floats:
         """Standard deviation of e."""
@@ -139,25 +139,25 @@ class _Problem:
         changed = [(self.log_need(own + STEP * one, rows) - here) / STEP for one in np.eye(len(LEVELS))]
         return here, np.stack(changed, axis=1)
 
-    def corrected(self, rows: Rows, log_gb: Floats) -> tuple[Floats, Floats]:
+    def after_peaks(self, rows: Rows, log_gb: Floats) -> tuple[Floats, Floats]:
         """Posterior mean and covariance of the job's own levels after these peaks."""
         covariance = self.covariance
         information, at = np.linalg.inv(covariance), np.zeros(len(LEVELS))
         for _ in range(STEPS if len(rows) else 0):
             here, slopes = self.slopes(at, rows)
-            weighed = slopes / self.error(self.busy(at, rows))[:, None] ** 2
-            covariance = np.asarray(np.linalg.inv(information + weighed.T @ slopes))
-            at = covariance @ (weighed.T @ (log_gb - here + slopes @ at))
+            weighted = slopes / self.error(self.busy(at, rows))[:, None] ** 2
+            covariance = np.asarray(np.linalg.inv(information + weighted.T @ slopes))
+            at = covariance @ (weighted.T @ (log_gb - here + slopes @ at))
         return at, covariance
 
     def spare(self, own: Floats, rows: Rows) -> Floats:
         """Log of room over need in standard errors: (samples of own levels, rows)."""
         busy = self.busy(own.mean(axis=0), rows)
-        slack = (self.kernels(rows)[:, SLACK] + own[:, SLACK, None]) * busy
+        slack = (self.mean_levels(rows)[:, SLACK] + own[:, SLACK, None]) * busy
         return np.asarray((np.log(self.sizes.tensors_room[rows]) - self.log_need(own, rows) - slack) / self.error(busy))
 
-    def weighed(self, mode: Floats, covariance: Floats, ran: Rows, failed: Rows) -> tuple[Floats, Floats]:
-        """The key updated by plans that only ran and plans that ran out of memory."""
+    def after_outcomes(self, mode: Floats, covariance: Floats, ran: Rows, failed: Rows) -> tuple[Floats, Floats]:
+        """The same, updated by plans that only ran and plans that ran out of memory."""
         if not len(ran) + len(failed):
             return mode, covariance
         normal = _normal(PROPOSED, len(mode))

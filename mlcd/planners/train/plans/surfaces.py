@@ -64,7 +64,7 @@ def promising_plans(
 ) -> Space:
     """The part of a large space that is considered: the best by the law, some of each type, and everything measured.
 
-    It stays the key object until something else runs out of memory, so cached results remain valid.
+    It stays the same object until something else runs out of memory, so cached results remain valid.
     """
     if len(space) <= LARGE:
         return space
@@ -157,7 +157,7 @@ def _expected(key: IdentityKey[Space], training: PlannedTraining) -> tuple[Float
 
 
 def run_specs_in(space: Space, training: PlannedTraining) -> list[RunSpec]:
-    """The run spec of every configuration. Cached: the key object for the key space, so others can cache by it."""
+    """The run spec of every configuration. Cached: the same object for the same space, so others can cache by it."""
     return _run_specs_in(IdentityKey(space), training)
 
 

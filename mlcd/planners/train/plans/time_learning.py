@@ -74,7 +74,7 @@ def fitted(seen: Sequence[MeasuredRun]) -> Fitted:
         at = coefficients_of(runs, np.exp(coefficients), means)
         rows = Rows(runs, models, terms.shares(at))
         within = means | dict(zip(map("term {}".format, TERMS), (coefficients - first) / sds, strict=True))
-        residuals = logs - terms.log_step(at) + _moved(rows, within)
+        residuals = logs - terms.log_step(at) + _linear_change(rows, within)
         names, effects = _effects(residuals, rows, extra_variance)
         variances, trust = effects.learn(variances, trust, steps)
         posterior = effects.posterior(variances, trust)
@@ -87,7 +87,7 @@ def fitted(seen: Sequence[MeasuredRun]) -> Fitted:
     return Fitted(prior, effects, posterior, trust)
 
 
-def _moved(rows: Rows, effects: Mapping[str, float]) -> Floats:
+def _linear_change(rows: Rows, effects: Mapping[str, float]) -> Floats:
     """Linearized change of the log of a step by the effects on the law's coefficients."""
     columns, kinds = shared_columns(rows)
     found = np.zeros(len(rows.runs))
