@@ -113,10 +113,10 @@ def clean(ledger: Ledger) -> Iterator[Cleaned]:
         except LedgerCorrupt as error:
             yield Cleaned(name, f"not cleaned: {error}")
     # List leftovers before driven runs: a launch that starts after this point is then not among the leftovers.
-    left: list[tuple[LiveBackend, str]] = []
+    leftovers: list[tuple[LiveBackend, str]] = []
     for place, backend in _live_backends(ledger, accounts).items():
         try:
-            left += [(backend, label) for label in sorted(backend.leftovers())]
+            leftovers += [(backend, label) for label in sorted(backend.leftovers())]
         except MlcdError as error:
             yield Cleaned(place, f"not cleaned: {error}")
     driven, settled = ledger.driven(), set[str]()
@@ -133,7 +133,7 @@ def clean(ledger: Ledger) -> Iterator[Cleaned]:
         else:
             settled |= labels
             yield Cleaned(name, f"{counted(len(labels), 'launch')} settled")
-    for backend, label in left:
+    for backend, label in leftovers:
         if label.rpartition("-")[0] in driven or label in settled:
             continue
         try:

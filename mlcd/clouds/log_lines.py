@@ -119,8 +119,8 @@ def sanitized(text: str) -> str:
 def lines_after(log: Log, at: int, only: LineFilter = WITHOUT_REPORTS, most: int = MAX_LINES) -> Window:
     """The next lines from byte `at`, where a line begins."""
     scan = _Scan(only, at)
-    kept = tuple(displayed(*each) for each in islice(scan.through(scan.onwards(log)), most))
-    return Window(kept, at, scan.next)
+    lines = tuple(displayed(*each) for each in islice(scan.through(scan.onwards(log)), most))
+    return Window(lines, at, scan.next)
 
 
 def without_colours(text: str) -> str:

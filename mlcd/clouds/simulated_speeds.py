@@ -48,16 +48,16 @@ def market_with_simulated_speeds(folder: Path, job: Job) -> MarketFolder:
 
 
 def _markets(traced: list[TracedMarket], job: Job) -> Iterator[tuple[Configuration, TracedMarket]]:
-    known: dict[str, Offer] = {}
+    offers: dict[str, Offer] = {}
     for offer in load_offers(clouds_in(home() / "catalog"), directory=home() / "catalog"):
-        known.setdefault(offer.instance_type, offer)
+        offers.setdefault(offer.instance_type, offer)
     low, high = job.search.nodes
     for machine in dict.fromkeys(market.machine for market in traced):
         own = sorted((market for market in traced if market.machine == machine), key=lambda market: market.machines)
-        if machine not in known:
+        if machine not in offers:
             continue
         usd_per_hour = min(min(market.on_demand_usd_h) for market in own if market.need == "any")
-        offer = replace(known[machine], usd_per_hour=usd_per_hour)
+        offer = replace(offers[machine], usd_per_hour=usd_per_hour)
         for nodes in range(low, min(high, own[-1].machines) + 1):
             enough = [market for market in own if market.machines >= nodes]
             together = [market for market in enough if market.need == "all"]

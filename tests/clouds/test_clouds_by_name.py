@@ -24,14 +24,14 @@ def test_an_unknown_place_is_refused_in_one_line(on: str):
 @pytest.fixture
 def moon(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float]]:
     """A place of another package; the fixture is the list of its calls."""
-    asked = []
+    calls = []
 
     def place(rest, job, elapsed_s, started_at):
-        asked.append((rest, elapsed_s))
+        calls.append((rest, elapsed_s))
         return places()["simulated"]("", job, elapsed_s, started_at)
 
     monkeypatch.setitem(places().built_in, "moon", place)
-    return asked
+    return calls
 
 
 def test_a_place_of_another_package_works_like_a_built_in_one(moon):

@@ -48,12 +48,12 @@ def ends(backend: Simulated, offer: Offer, launches: int = 200) -> list[Outcome]
     """The outcomes of this many probes; OK if nothing ended them early."""
     from mlcd.core.backend import Launch, Purpose
 
-    found = []
+    outcomes = []
     for ordinal in range(launches):
         order = Launch(f"x-{ordinal}", Configuration(offer, 2), Purpose.PROBE, 1e6, 600.0, ordinal)
         last = list(backend.run(RESNET, order))[-1]
-        found.append(last.outcome if isinstance(last, Ended) else Outcome.OK)
-    return found
+        outcomes.append(last.outcome if isinstance(last, Ended) else Outcome.OK)
+    return outcomes
 
 
 def test_launches_fail_at_the_rate_of_the_weather():

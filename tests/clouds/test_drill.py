@@ -34,9 +34,9 @@ REPORTS = [Sample(float(i), 10.0 * i) for i in range(1, 100)]
 def drill(least_s: float, most_s: float, **terms: float) -> Drill:
     """A drill whose first zone has machines for about so long, or has none."""
     for seed in range(10_000):
-        found = Drill(("a",), seed=seed, **terms)
-        if least_s <= spot_remaining_s(seed, "a", 0.0, found.up_s, found.down_s) <= most_s:
-            return found
+        drill = Drill(("a",), seed=seed, **terms)
+        if least_s <= spot_remaining_s(seed, "a", 0.0, drill.up_s, drill.down_s) <= most_s:
+            return drill
     raise AssertionError("no such seed")
 
 
@@ -48,14 +48,14 @@ class Machines:
     """Machines that run for their whole lifetime, and record when the job is asked to exit."""
 
     def __init__(self) -> None:
-        self.asked, self.torn_down = 0, False
+        self.exit_requests, self.torn_down = 0, False
 
     def rent(self, job: Job, launch: Launch) -> Events:
         try:
             for report in REPORTS:
                 if launch.lifetime_s is not None and report.elapsed_s > launch.lifetime_s:
                     return
-                self.asked += bool((yield report))
+                self.exit_requests += bool((yield report))
             yield Ended(100.0, Outcome.OK)
         finally:
             self.torn_down = True
@@ -92,7 +92,7 @@ def test_a_job_can_be_asked_to_exit_and_closing_ends_the_machines() -> None:
     next(events)
     events.send(True)
     events.close()
-    assert (machines.asked, machines.torn_down) == (1, True)
+    assert (machines.exit_requests, machines.torn_down) == (1, True)
 
 
 def test_with_use_spot_any_each_zone_has_a_spot_and_an_on_demand_market() -> None:
@@ -107,11 +107,11 @@ def test_with_use_spot_any_each_zone_has_a_spot_and_an_on_demand_market() -> Non
 
 
 @pytest.mark.parametrize(
-    ("zones", "named", "told"),
+    ("zones", "named", "message"),
     [((), (), "there are no spot machines here"), (("a",), ("c",), "zones c: the drill has a")],
 )
-def test_a_missing_drill_or_zone_is_an_error(zones: tuple[str, ...], named: tuple[str, ...], told: str) -> None:
-    with pytest.raises(UserError, match=told):
+def test_a_missing_drill_or_zone_is_an_error(zones: tuple[str, ...], named: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         Drill(zones).with_markets(Space((Choice(NODE, (1,)),)), replace(ANY, search=Search(zones=named)))
 
 

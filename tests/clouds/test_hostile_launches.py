@@ -73,15 +73,15 @@ def play(tmp_path: Path) -> Iterator[Play]:
 
 
 def processes_of_user(user: int) -> list[str]:
-    found = []
+    processes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             of_user = f"\nUid:\t{user}\t" in (process / "status").read_text()
             if of_user and ") Z " not in (process / "stat").read_text():
-                found.append((process / "cmdline").read_text())
+                processes.append((process / "cmdline").read_text())
         except OSError:
             continue
-    return found
+    return processes
 
 
 @pytest.mark.parametrize("isolated", [True, False])

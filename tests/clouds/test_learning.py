@@ -31,7 +31,7 @@ def order(batch: int | None = 128, saved: float = 0.0, job: Job = JOB) -> Launch
     return Launch("run-1", place, Purpose.RUN, job.work_samples - saved, None, 0, 0, saved)
 
 
-def told(events: list[Event], launch: Launch, job: Job = JOB, seed: int = 0) -> list[Event]:
+def with_tracker_data(events: list[Event], launch: Launch, job: Job = JOB, seed: int = 0) -> list[Event]:
     return list(Learning(seed).with_tracker_data(events, job, launch, np.random.default_rng(1)))
 
 
@@ -40,7 +40,7 @@ def test_the_target_is_reached_exactly_at_the_needed_samples(seed: int, batch: i
     saved = before * Learning(seed).samples_to_target(JOB, batch)
     launch = order(batch, min(saved, 0.9 * JOB.work_samples))
     left = Learning(seed).remaining_samples(JOB, launch)
-    early, last = told([Sample(100.0, 0.9 * left), Sample(200.0, left)], launch, seed=seed)
+    early, last = with_tracker_data([Sample(100.0, 0.9 * left), Sample(200.0, left)], launch, seed=seed)
     assert isinstance(early, Sample)
     assert isinstance(last, Sample)
     assert JOB.target is not None
@@ -61,11 +61,11 @@ def test_larger_batches_need_more_samples_and_the_default_batch_the_jobs_own(see
 def test_the_events_of_a_job_without_target_or_scaling_are_unchanged() -> None:
     events: list[Event] = [Sample(10.0, 0.0), Sample(20.0, 5.0), Ended(30.0, Outcome.OK)]
     plain = replace(JOB, target=None, ask=None)
-    assert told(events, order(job=plain), plain) == events
+    assert with_tracker_data(events, order(job=plain), plain) == events
 
 
 def test_noise_is_stable_after_a_while_and_the_same_throughout_a_launch() -> None:
-    first, second = told([Sample(STABLE_AFTER_S / 2, 1.0), Sample(STABLE_AFTER_S, 2.0)], order())
+    first, second = with_tracker_data([Sample(STABLE_AFTER_S / 2, 1.0), Sample(STABLE_AFTER_S, 2.0)], order())
     assert isinstance(first, Sample)
     assert isinstance(second, Sample)
     assert isinstance(first.evidence, Noise)

@@ -22,12 +22,12 @@ INTERNALS = re.compile(
 
 def test_the_extra_requires_the_version_whose_internals_are_used():
     extras = tomllib.loads((ROOT.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    (asked,) = (Requirement(each) for each in extras["lithops"] if each.startswith("lithops"))
+    (requirement,) = (Requirement(each) for each in extras["lithops"] if each.startswith("lithops"))
     major, minor = map(int, WRITTEN_AGAINST.split("."))
     for patch in (0, 1, 20):
-        assert asked.specifier.contains(f"{major}.{minor}.{patch}")
-    assert not asked.specifier.contains(f"{major}.{minor - 1}.9")
-    assert not asked.specifier.contains(f"{major}.{minor + 1}.0")
+        assert requirement.specifier.contains(f"{major}.{minor}.{patch}")
+    assert not requirement.specifier.contains(f"{major}.{minor - 1}.9")
+    assert not requirement.specifier.contains(f"{major}.{minor + 1}.0")
 
 
 def test_the_installed_version_is_that_one():
@@ -39,5 +39,5 @@ def test_the_installed_version_is_that_one():
 
 
 def test_no_other_file_uses_internals_of_lithops():
-    found = {p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*.py") if INTERNALS.search(p.read_text("utf-8"))}
-    assert {Path(name).name for name in found} == {"lithops_internals.py"}, found
+    users = {p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*.py") if INTERNALS.search(p.read_text("utf-8"))}
+    assert {Path(name).name for name in users} == {"lithops_internals.py"}, users

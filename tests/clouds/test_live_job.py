@@ -37,7 +37,7 @@ class SlowToEnd:
         self.written = [f"@mlcd t={self.clock.elapsed_s()} samples=30 saved=30\n"]
 
 
-def told(ends_in_s: float, lifetime_s: float = 60.0) -> Iterator[object]:
+def events_of(ends_in_s: float, lifetime_s: float = 60.0) -> Iterator[object]:
     clock = VirtualClock()
     job = Job(name="late", work_samples=100.0, goal=Goal(), task={"run": "true"}, checkpoints=True)
     launch = Launch("late-1", Configuration(Offer("a", 1.0, 2, 4), 1), Purpose.RUN, 100.0, lifetime_s, 1)
@@ -47,14 +47,14 @@ def told(ends_in_s: float, lifetime_s: float = 60.0) -> Iterator[object]:
 
 def test_work_saved_during_a_teardown_counts_even_after_the_lifetime() -> None:
     for ends_in_s in (1.0, 5.0):
-        *_, last = told(ends_in_s)
+        *_, last = events_of(ends_in_s)
         assert isinstance(last, Sample)
         assert last.saved == 30.0
         assert last.elapsed_s <= 60.0
 
 
 def test_a_silent_run_repeats_its_last_sample_as_stalled() -> None:
-    silent = [event for event in told(1.0, lifetime_s=200.0) if isinstance(event, Sample) and event.stalled]
+    silent = [event for event in events_of(1.0, lifetime_s=200.0) if isinstance(event, Sample) and event.stalled]
     assert [round(event.elapsed_s) for event in silent[:3]] == [11, 21, 31]
     assert {event.samples for event in silent} == {10.0}
 

@@ -200,14 +200,14 @@ def test_samples_contain_the_saved_work(tmp_path):
 def test_only_a_job_with_checkpoints_gets_a_checkpoint_folder(tmp_path):
     program = "import mlcd_tracker, os\nprint('kept in', mlcd_tracker.checkpoint_dir())\nmlcd_tracker.step(1)"
     backend = local(tmp_path, isolated=False)
-    for checkpoints, told in ((True, str(tmp_path / "checkpoints" / RUN)), (False, "None")):
+    for checkpoints, expected in ((True, str(tmp_path / "checkpoints" / RUN)), (False, "None")):
         job = replace(python_job(program), checkpoints=checkpoints)
         list(backend.run(job, Nodes().whole()))
-        assert f"kept in {told}" in (backend.launches.folder(f"{RUN}-2") / "0.log").read_text()
+        assert f"kept in {expected}" in (backend.launches.folder(f"{RUN}-2") / "0.log").read_text()
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("types: {}", "types:"),
         ("types: {a: {cpus: 0, memory: 1GB, link: 1Mbit, usd_per_hour: 1}}", "types.a.cpus"),
@@ -217,12 +217,12 @@ def test_only_a_job_with_checkpoints_gets_a_checkpoint_folder(tmp_path):
         ("[" * 100_000, "not YAML"),
     ],
 )
-def test_a_wrong_file_of_node_types_is_one_line(tmp_path, text, told):
+def test_a_wrong_file_of_node_types_is_one_line(tmp_path, text, message):
     path = tmp_path / "nodes.yaml"
     path.write_text(text)
     with pytest.raises(UserError) as error:
         load_local_types(path)
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
 

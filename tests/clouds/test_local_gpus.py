@@ -32,16 +32,16 @@ GPU = replace(CPU, instance_type="gpu", accelerator="A100", accelerators=1)
 TELLS = "import os, mlcd_tracker\nprint('sees', repr(os.environ['CUDA_VISIBLE_DEVICES']))\nmlcd_tracker.step(1_000)"
 
 
-@pytest.mark.parametrize("written", ["A100", "a100", "A100-80GB", "GPU"])
-def test_a_kind_matches_the_full_name_of_nvidia_smi(written):
-    assert is_kind(A100, written)
+@pytest.mark.parametrize("kind", ["A100", "a100", "A100-80GB", "GPU"])
+def test_a_kind_matches_the_full_name_of_nvidia_smi(kind):
+    assert is_kind(A100, kind)
 
 
 @pytest.mark.parametrize(
-    ("told", "written"), [(A100, "A10"), (A100, "A100-40GB"), ("NVIDIA H200", "H100"), ("Tesla T4", "RTX4090")]
+    ("full_name", "kind"), [(A100, "A10"), (A100, "A100-40GB"), ("NVIDIA H200", "H100"), ("Tesla T4", "RTX4090")]
 )
-def test_another_kind_does_not_match(told, written):
-    assert not is_kind(told, written)
+def test_another_kind_does_not_match(full_name, kind):
+    assert not is_kind(full_name, kind)
 
 
 def test_a_kind_may_be_written_without_its_space():
@@ -50,18 +50,18 @@ def test_a_kind_may_be_written_without_its_space():
 
 def test_the_gpus_are_those_that_nvidia_smi_lists(tmp_path, monkeypatch):
     uuids = pretend_gpus(tmp_path, monkeypatch, [A100, A100, "Tesla T4"])
-    found = usable_gpus()
-    assert [gpu.uuid for gpu in found.gpus] == uuids
-    assert found.kinds == f"2 x {A100}, 1 x Tesla T4"
-    assert len(found.fitting(GPU)) == 2
+    usable = usable_gpus()
+    assert [gpu.uuid for gpu in usable.gpus] == uuids
+    assert usable.kinds == f"2 x {A100}, 1 x Tesla T4"
+    assert len(usable.fitting(GPU)) == 2
 
 
 def test_only_gpus_in_mlcds_own_cuda_visible_devices_count(tmp_path, monkeypatch):
     uuids = pretend_gpus(tmp_path, monkeypatch, [A100] * 3)
     for visible, seen in (("1", [1]), (f"0,{uuids[2][:12]}", [0, 2]), ("", []), ("-1", [])):
-        found = usable_gpus({"CUDA_VISIBLE_DEVICES": visible})
-        assert [gpu.uuid for gpu in found.gpus] == [uuids[i] for i in seen]
-    assert "CUDA_VISIBLE_DEVICES='-1' names none" in found.why_none
+        usable = usable_gpus({"CUDA_VISIBLE_DEVICES": visible})
+        assert [gpu.uuid for gpu in usable.gpus] == [uuids[i] for i in seen]
+    assert "CUDA_VISIBLE_DEVICES='-1' names none" in usable.why_none
 
 
 def test_the_reason_for_having_no_gpus_is_reported(tmp_path, monkeypatch):
@@ -93,20 +93,20 @@ def test_the_space_has_no_more_nodes_than_gpus_allow(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("names", "accelerators", "told"),
+    ("names", "accelerators", "message"),
     [
         ([A100], "A100:4", f"accelerators A100:4: a node needs 4, and this machine has 1 x {A100}; lower the number"),
         (["NVIDIA H200"], "A100:1", "this machine has other GPUs (1 x NVIDIA H200); use their name, such as H200:1"),
         ([], "A100:1", "this machine has no GPU (nvidia-smi lists none); remove the type"),
     ],
 )
-def test_a_type_without_enough_gpus_is_refused_in_one_line(tmp_path, monkeypatch, names, accelerators, told):
+def test_a_type_without_enough_gpus_is_refused_in_one_line(tmp_path, monkeypatch, names, accelerators, message):
     pretend_gpus(tmp_path, monkeypatch, names)
     place = _cloud(_nodes(tmp_path, f"accelerators: {accelerators}"))
     with pytest.raises(UserError) as error:
         place.check(_job())
     assert f"{tmp_path}/nodes.yaml: types.x: " in str(error.value)
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 

@@ -152,13 +152,13 @@ def test_reading_forwards_covers_every_byte_once(parts: list[bytes]) -> None:
 
 def test_a_search_continues_where_it_stopped_and_finds_each_line_once() -> None:
     log = Written(b"".join(b"step %d\n" % i for i in range(1_000)))
-    found, at, done = [], 0, False
+    positions, at, done = [], 0, False
     while not done:
         part = find(log, "STEP 9", at, most=7)
-        assert not set(part.at) & set(found)
-        found, at, done = [*found, *part.at], part.next, part.done
-    assert [displayed(0, log.read(each, 9).partition(b"\n")[0]).text for each in found[:2]] == ["step 9", "step 90"]
-    assert len(found) == 111
+        assert not set(part.at) & set(positions)
+        positions, at, done = [*positions, *part.at], part.next, part.done
+    assert [displayed(0, log.read(each, 9).partition(b"\n")[0]).text for each in positions[:2]] == ["step 9", "step 90"]
+    assert len(positions) == 111
 
 
 def test_coloured_and_overwritten_lines_are_searched_as_displayed() -> None:
@@ -191,11 +191,11 @@ def test_a_log_of_a_million_lines_is_read_in_windows_with_little_memory(tmp_path
     began_s = time.process_time()
     tail = lines_before(log, log.size)
     assert (len(tail.lines), tail.lines[-1].text) == (1_000, "RuntimeError: at last")
-    at, done, parts, found = 0, False, 0, list[int]()
+    at, done, parts, positions = 0, False, 0, list[int]()
     while not done:
         part = find(log, "", at)
-        found, at, done, parts = [*found, *part.at], part.next, part.done, parts + 1
-    assert found == [tail.lines[-1].at]
+        positions, at, done, parts = [*positions, *part.at], part.next, part.done, parts + 1
+    assert positions == [tail.lines[-1].at]
     assert tracemalloc.get_traced_memory()[1] < 16e6
     tracemalloc.stop()
     assert log.most_read == PIECE_BYTES

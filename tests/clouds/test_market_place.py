@@ -41,8 +41,8 @@ def job(deadline_h: float = 20.0, on: str = "", **changes: Any) -> Job:
     return replace(Job("small", 1e6, goal, task=ANY, checkpoints=True, on=on), **changes)
 
 
-def cloud(folder: Path, start_s: float = 0.0, elapsed_s: float = 0.0, asked: Job | None = None) -> Cloud:
-    return market_cloud(load_market_folder(folder), asked or job(), start_s, elapsed_s)
+def cloud(folder: Path, start_s: float = 0.0, elapsed_s: float = 0.0, requested: Job | None = None) -> Cloud:
+    return market_cloud(load_market_folder(folder), requested or job(), start_s, elapsed_s)
 
 
 def order(place: Cloud, zone: str, at_s: float = 0.0, nodes: int = 1) -> Launch:
@@ -52,8 +52,8 @@ def order(place: Cloud, zone: str, at_s: float = 0.0, nodes: int = 1) -> Launch:
     return Launch("x-1", configuration, Purpose.RUN, 1e6, None, 0, market=market.at(at_s))
 
 
-def saw_through(asked: Job) -> Account:
-    run = start(asked, Ledger(None))
+def saw_through(requested: Job) -> Account:
+    run = start(requested, Ledger(None))
     run.search()
     run.launch()
     return run.book.account
@@ -148,17 +148,17 @@ def test_traces_of_different_days_can_be_aligned(tmp_path):
 
 
 def test_only_the_jobs_zones_are_searched(tmp_path):
-    asked = job(search=Search(zones=("b",)))
-    place = cloud(market_folder(tmp_path, [UP, UP]), asked=asked)
+    requested = job(search=Search(zones=("b",)))
+    place = cloud(market_folder(tmp_path, [UP, UP]), requested=requested)
     assert {each.zone for each in place.space.choices[0].markets} == {"b"}
 
 
 def test_on_demand_alone_is_the_recording_itself(tmp_path):
     folder = market_folder(tmp_path, [UP])
-    place = cloud(folder, asked=replace(job(), task={}))
+    place = cloud(folder, requested=replace(job(), task={}))
     assert all(not choice.markets for choice in place.space.choices)
     with pytest.raises(UserError, match="use_spot: true"):
-        cloud(folder, asked=replace(job(), task={"resources": {"use_spot": True}}))
+        cloud(folder, requested=replace(job(), task={"resources": {"use_spot": True}}))
 
 
 def test_a_job_is_searched_and_run_in_the_middle_of_a_trace(tmp_path):
@@ -196,9 +196,9 @@ def test_whatever_the_market_does_a_certified_job_keeps_its_limits(one, other, c
     up = ["".join(state * ticks for state, ticks in zone).ljust(120, "0")[:120] for zone in (one, other)]
     with TemporaryDirectory() as folder:
         market_folder(Path(folder), up, prices=changes)
-        asked = job(deadline_h, on=f"market:{folder}", checkpoints=saves)
-        asked = replace(asked, goal=replace(asked.goal, budget_usd=budget))
-        run = start(asked, Ledger(None))
+        requested = job(deadline_h, on=f"market:{folder}", checkpoints=saves)
+        requested = replace(requested, goal=replace(requested.goal, budget_usd=budget))
+        run = start(requested, Ledger(None))
         if run.search().configuration is None:
             return
         run.launch()
@@ -213,9 +213,9 @@ def test_whatever_the_market_does_a_certified_job_keeps_its_limits(one, other, c
 def test_a_run_stopped_at_any_launch_resumes_at_the_same_tick(tmp_path, stopped_after):
     """A new process has a new clock, which starts at the time that the run had used."""
     folder = market_folder(tmp_path, [(UP + "0") * 10, ("0" + UP) * 10])
-    asked, ledger = job(on=f"market:{folder}@20m"), Ledger(tmp_path / "ledger.db")
-    undisturbed = saw_through(asked)
-    run = start(asked, ledger)
+    requested, ledger = job(on=f"market:{folder}@20m"), Ledger(tmp_path / "ledger.db")
+    undisturbed = saw_through(requested)
+    run = start(requested, ledger)
     run.search()
     with pytest.raises(Interrupted):
         run.launch(stop=lambda: len(run.book.account.history.runs) >= stopped_after)
@@ -265,21 +265,21 @@ def test_a_misspelt_place_is_one_line(on, complaint):
 
 def test_a_run_killed_after_any_entry_ends_as_if_it_had_not_been(tmp_path):
     folder = market_folder(tmp_path / "folder", [(UP + DOWN) * 10])
-    asked = job(5.0, on=f"market:{folder}", work_samples=2e5)  # 32 entries, of waits and five launches
+    requested = job(5.0, on=f"market:{folder}", work_samples=2e5)  # 32 entries, of waits and five launches
 
     def story(home: Path) -> tuple[object, float]:
         history = open_ledger(home).account("small-1").history
         return history.rentals, history.spent_usd
 
-    see_through(asked, tmp_path / "whole")
+    see_through(requested, tmp_path / "whole")
     entries = len(open_ledger(tmp_path / "whole").lines("small-1"))
     for killed_after in range(1, entries, 4):
         home = tmp_path / str(killed_after)
-        child = CHILDREN.Process(target=die_after, args=(asked, home, killed_after))
+        child = CHILDREN.Process(target=die_after, args=(requested, home, killed_after))
         child.start()
         child.join()
         assert child.exitcode == -signal.SIGKILL
-        see_through(asked, home)
+        see_through(requested, home)
         assert story(home) == story(tmp_path / "whole")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import mlcd.clouds.local.workspace as apart
+import mlcd.clouds.local.workspace as workspace
 from mlcd.clouds.local.backend import Local
 from mlcd.clouds.local.isolation import why_not_isolated
 from mlcd.clouds.local.workspace import shared_files_warning
@@ -52,7 +52,7 @@ def work(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["overlay", "copy"])
 def play(request: pytest.FixtureRequest, work: Path, tmp_path: Path) -> Play:
-    """Plays a launch, and tells what it has written; where all the state lies inside the folder, nothing is mounted."""
+    """Runs a launch and returns its output. If the state folder is inside the user's folder, no overlay is possible."""
     if request.param == "overlay" and (why := why_not_isolated()) is not None:
         pytest.skip(why)
     home = work / ".mlcd" if request.param == "copy" else tmp_path / "home"
@@ -107,10 +107,10 @@ def test_nodes_of_a_launch_share_its_folder(play: Play, work: Path) -> None:
 def test_large_entries_are_shared_with_a_warning(work: Path, tmp_path: Path) -> None:
     (work / "images").mkdir()
     with (work / "images" / "1").open("wb") as file:
-        file.truncate(apart.MAX_BYTES + 1)  # a sparse file, which takes no disk space
+        file.truncate(workspace.MAX_BYTES + 1)  # a sparse file, which takes no disk space
     home = work / ".mlcd"
     home.mkdir()
-    place = apart.private_workspace(work, tmp_path / "launch", home)
+    place = workspace.private_workspace(work, tmp_path / "launch", home)
     assert (place.cwd / "images").is_symlink()
     assert not (place.cwd / "notes").is_symlink()
     shared = shared_files_warning(Job("demo", 1.0, folder=str(work)), home)
@@ -120,16 +120,16 @@ def test_large_entries_are_shared_with_a_warning(work: Path, tmp_path: Path) -> 
 def test_a_folder_that_contains_mlcd_home_is_not_copied_into_itself(work: Path) -> None:
     launch = work / "launches" / "job-1"
     launch.mkdir(parents=True)
-    place = apart.Copy.create(work, launch, work)
+    place = workspace.Copy.create(work, launch, work)
     assert (place.cwd / "notes").read_text() == "as I left them"
     assert (place.cwd / "launches").is_symlink()
 
 
 @AS_ROOT
 def test_a_probe_sees_mounts_in_the_folder(work: Path, tmp_path: Path) -> None:
-    points = [Path(line.split()[4]) for line in apart.MOUNTS.read_text().splitlines()]
+    points = [Path(line.split()[4]) for line in workspace.MOUNTS.read_text().splitlines()]
     inside = [str(each.relative_to("/dev")) for each in points if each.is_relative_to("/dev") and each != Path("/dev")]
-    assert apart._mounted_in(Path("/dev")) == sorted(set(inside))
-    assert apart._mounted_in(work) == []
-    overlay = replace(apart.Overlay(Path("/dev"), tmp_path))
+    assert workspace._mounted_in(Path("/dev")) == sorted(set(inside))
+    assert workspace._mounted_in(work) == []
+    overlay = replace(workspace.Overlay(Path("/dev"), tmp_path))
     assert all(each in overlay.command_line("true", {}).command for each in inside)

@@ -74,7 +74,7 @@ def test_the_backend_contract_holds_on_a_cluster_of_three_nodes(tmp_path: Path) 
 
 @needs_ray
 @pytest.mark.parametrize(
-    "address, told",
+    "address, message",
     [
         ("", "mlcd: no Ray cluster is running here: start one with `ray start --head`"),
         pytest.param(
@@ -85,11 +85,11 @@ def test_the_backend_contract_holds_on_a_cluster_of_three_nodes(tmp_path: Path) 
         pytest.param("somewhere", "mlcd: Ray at somewhere: ", marks=pytest.mark.night),
     ],
 )
-def test_without_a_cluster_one_line_says_how_to_get_one(tmp_path: Path, address: str, told: str) -> None:
+def test_without_a_cluster_one_line_says_how_to_get_one(tmp_path: Path, address: str, message: str) -> None:
     (tmp_path / "job.yaml").write_text("run: python train.py\nmlcd: {work: 100, budget: $1}\n")
     done = alone(f"RAY_ADDRESS={address} {sys.executable} -m mlcd train job.yaml --on ray:types.yaml", tmp_path)
     assert done.returncode == 2
-    assert done.stderr.strip().splitlines()[-1].startswith(told)
+    assert done.stderr.strip().splitlines()[-1].startswith(message)
     assert "Traceback" not in done.stderr
 
 
@@ -121,7 +121,7 @@ def test_a_type_is_an_offer_and_takes_a_whole_node(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, message",
     [
         ("types: {}", "types: Dictionary should have at least 1 item"),
         ("a: [", "not YAML: "),
@@ -133,12 +133,12 @@ def test_a_type_is_an_offer_and_takes_a_whole_node(tmp_path: Path) -> None:
         ("types: {x: {cpus: 1, memory: 1GB, link: 1Gbit}}", "types.x.usd_per_hour: Field required"),
     ],
 )
-def test_an_error_in_a_file_of_types_names_its_position(tmp_path: Path, text: str, told: str) -> None:
+def test_an_error_in_a_file_of_types_names_its_position(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "types.yaml"
     file.write_text(text)
     with pytest.raises(UserError) as refused:
         load_ray_types(file)
-    assert str(refused.value).startswith(f"{file}: {told}")
+    assert str(refused.value).startswith(f"{file}: {message}")
     with pytest.raises(UserError, match=r"No such file or directory; give a file of node types, as ray:nodes\.yaml"):
         load_ray_types(tmp_path / "none.yaml")
 
@@ -159,11 +159,11 @@ def test_free_ports_are_consecutive_and_stay_reserved() -> None:
 
 @pytest.mark.parametrize("communication", Communication)
 def test_nodes_that_share_an_address_have_different_ports(communication: Communication) -> None:
-    told = processes(communication, ["10.0.0.1", "10.0.0.1"], [4000, 5000])
-    workers = [process.environment["TF_CONFIG"] for process in told]
+    started = processes(communication, ["10.0.0.1", "10.0.0.1"], [4000, 5000])
+    workers = [process.environment["TF_CONFIG"] for process in started]
     assert all('"worker": ["10.0.0.1:4002", "10.0.0.1:5002"]' in config for config in workers)
-    assert {process.environment["MASTER_PORT"] for process in told} == {"4000"}
-    assert {process.environment["JAX_COORDINATOR_ADDRESS"] for process in told} == {"10.0.0.1:4001"}
+    assert {process.environment["MASTER_PORT"] for process in started} == {"4000"}
+    assert {process.environment["JAX_COORDINATOR_ADDRESS"] for process in started} == {"10.0.0.1:4001"}
     assert processes(communication, ["a", "b"], 4000) == processes(communication, ["a", "b"], [4000, 4000])
 
 

@@ -16,14 +16,14 @@ Change = Callable[[str], str]
 
 
 def test_a_recording_is_read_whole(recording: Path) -> None:
-    found = load_recording(recording)
-    assert (found.name, found.work_samples, found.source) == ("tiny", 2_000_000, "made up")
-    assert found.probe_time == ProbeTime(300, 30)
-    assert len(found.points) == len(found.space) == 11
-    rates = {(c.offer.instance_type, c.nodes): p.samples_per_s for c, p in found.points.items()}
+    recording_read = load_recording(recording)
+    assert (recording_read.name, recording_read.work_samples, recording_read.source) == ("tiny", 2_000_000, "made up")
+    assert recording_read.probe_time == ProbeTime(300, 30)
+    assert len(recording_read.points) == len(recording_read.space) == 11
+    rates = {(c.offer.instance_type, c.nodes): p.samples_per_s for c, p in recording_read.points.items()}
     assert rates["gpu", 4] == 640
     assert rates["big", 1] is None
-    gpu = next(offer for offer in found.space.offers if offer.instance_type == "gpu")
+    gpu = next(offer for offer in recording_read.space.offers if offer.instance_type == "gpu")
     assert (gpu.usd_per_hour, gpu.accelerator, gpu.accelerators, gpu.network_gbps) == (3.0, "V100", 1, 10)
 
 
@@ -63,7 +63,7 @@ def first_row(old: str, new: str) -> Change:
 
 
 @pytest.mark.parametrize(
-    "change, where, told",
+    "change, where, message",
     [
         (first_row("outcome", "result"), "1", "missing column outcome; expected instance_type,nodes"),
         (lambda text: "", "1", "missing column instance_type"),
@@ -90,13 +90,13 @@ def first_row(old: str, new: str) -> Change:
         (first_row("ok,4,16,,,,5\n", "ok,4,16\n"), "2", "7 cells, but the header has 11 columns"),
     ],
 )
-def test_an_error_in_a_row_names_its_line(recording: Path, change: Change, where: str, told: str) -> None:
+def test_an_error_in_a_row_names_its_line(recording: Path, change: Change, where: str, message: str) -> None:
     points = recording / "points.csv"
     points.write_text(change(points.read_text()))
     with pytest.raises(RecordingError) as refused:
         load_recording(recording)
     assert str(refused.value).startswith(f"{points}:{where}: ")
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_recording_without_a_usable_row_is_refused(recording: Path) -> None:
@@ -130,7 +130,7 @@ def test_the_error_about_a_missing_file_says_what_a_recording_is(recording: Path
 
 
 @pytest.mark.parametrize(
-    "change, told",
+    "change, message",
     [
         (lambda text: "", "expected keys such as `name: resnet50`"),
         (lambda text: "a: [", "recording.yaml:1: not readable as YAML: "),
@@ -149,13 +149,13 @@ def test_the_error_about_a_missing_file_says_what_a_recording_is(recording: Path
         (first_row("source", "global_batch: lots\nsource"), "global_batch 'lots': expected a number"),
     ],
 )
-def test_an_error_in_the_description_names_its_key(recording: Path, change: Change, told: str) -> None:
+def test_an_error_in_the_description_names_its_key(recording: Path, change: Change, message: str) -> None:
     about = recording / "recording.yaml"
     about.write_text(change(about.read_text()))
     with pytest.raises(RecordingError) as refused:
         load_recording(recording)
     assert str(refused.value).startswith(str(about))
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize("folder", sorted((ROOT / "examples" / "recordings").iterdir()), ids=lambda folder: folder.name)

@@ -73,11 +73,11 @@ def test_masters_are_sharded_with_the_optimizer() -> None:
 
 def test_single_gpu_nodes_communicate_over_the_network() -> None:
     plan, task = full(sharding=Sharding.ZERO3, micro_batch=2), planned_task()
-    apart, together = (
+    separate, together = (
         TRUTH.samples_per_s(Configuration(nodes_of("H100", gpus), 8 // gpus, replace(plan, global_batch=256)), task)
         for gpus in (1, 8)
     )
-    assert apart < 0.8 * together
+    assert separate < 0.8 * together
 
 
 def test_expert_parallelism_saves_memory_and_costs_communication() -> None:

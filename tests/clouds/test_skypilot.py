@@ -217,16 +217,16 @@ def test_a_job_with_only_retired_types_is_refused_with_the_date(home, resources)
         skypilot_cloud(asking(**resources), "aws", FakeSkyPilot(NoonClock(), speed), NoonClock())
 
 
-@pytest.mark.parametrize("tells", [True, False])
-def test_the_ledger_has_the_time_that_aws_bills(home, tells):
+@pytest.mark.parametrize("reports_ends", [True, False])
+def test_the_ledger_has_the_time_that_aws_bills(home, reports_ends):
     run = RunOnFakeCloud(home, a_job(spot=True), Scenario(preempted_after_s=25.0))
-    run.sky.reports_ends = tells
+    run.sky.reports_ends = reports_ends
     run.search()
     first = run.settled[0]
     unnoticed_s = first.measurement.seconds - run.sky.clusters[run.place.backend.name(first.launch.label)].bill_s
     assert unnoticed_s > 10
     billed_s = 3_600 * first.measurement.usd / first.launch.configuration.usd(3_600)
-    assert billed_s == pytest.approx(first.measurement.seconds - (unnoticed_s if tells else 0.0), abs=2.0)
+    assert billed_s == pytest.approx(first.measurement.seconds - (unnoticed_s if reports_ends else 0.0), abs=2.0)
 
 
 def test_a_job_is_searched_and_run_and_nothing_is_left(home):
@@ -478,9 +478,9 @@ def test_a_cluster_with_all_heartbeats_is_not_lost_whatever_its_status(tmp_path)
 
 def test_the_status_is_requested_every_minute(tmp_path):
     _, _, sky = followed(tmp_path, Scenario(), nodes=1)
-    apart = [b - a for a, b in pairwise(sky.status_requests_s)]
-    assert len(apart) > 10
-    assert max(apart) <= 61
+    intervals = [b - a for a, b in pairwise(sky.status_requests_s)]
+    assert len(intervals) > 10
+    assert max(intervals) <= 61
 
 
 def test_the_output_is_read_during_a_slow_status_request():
@@ -654,8 +654,8 @@ def test_clean_goes_on_after_a_place_that_does_not_answer(home, monkeypatch):
     run.search()
     monkeypatch.setattr("mlcd.clouds.places.skypilot.Sdk", lambda: run.sky)
     run.sky.names = fails
-    told = [(each.what, each.outcome) for each in clean(run.ledger)]
-    assert told == [("skypilot:aws", "not cleaned: no answer")]
+    outcomes = [(each.what, each.outcome) for each in clean(run.ledger)]
+    assert outcomes == [("skypilot:aws", "not cleaned: no answer")]
 
 
 def killed_in_the_run(run: RunOnFakeCloud, reports: int) -> None:
@@ -736,11 +736,11 @@ def test_every_launch_is_compared_with_the_bill(home, tmp_path):
     run.search()
     run.launch()
     lines, backend = run.ledger.lines("digits-1"), run.place.backend
-    asked = reconciled(lines, backend, None)
-    assert [row.label for row in asked] == [entry.launch.label for entry in run.settled]
-    assert [row.ledger_usd for row in asked] == [entry.measurement.usd for entry in run.settled]
-    assert {backend.name(row.label): row.cloud_usd for row in asked} == run.sky.billed_usd()
-    first, *others = asked
+    rows = reconciled(lines, backend, None)
+    assert [row.label for row in rows] == [entry.launch.label for entry in run.settled]
+    assert [row.ledger_usd for row in rows] == [entry.measurement.usd for entry in run.settled]
+    assert {backend.name(row.label): row.cloud_usd for row in rows} == run.sky.billed_usd()
+    first, *others = rows
     bill = tmp_path / "bill.csv"
     bill.write_text(f"line_item_unblended_cost,resource_tags_user_mlcd\n3,{backend.name(first.label)}\n1,other\n")
     assert [row.cloud_usd for row in reconciled(lines, backend, bill)] == [3.0, *[None for _ in others]]
@@ -752,9 +752,9 @@ def test_a_line_after_a_run_compares_it_with_the_bill(home):
     assert bill_note(stored) == "", "nothing was ordered yet"
     run.search()
     run.launch()
-    told, billed = bill_note(stored), sum(run.sky.billed_usd().values())
-    assert f"cloud {format_usd(billed)}; the ledger has" in told
-    assert told.endswith("By launch: mlcd ledger digits-1 --reconcile")
+    note, billed = bill_note(stored), sum(run.sky.billed_usd().values())
+    assert f"cloud {format_usd(billed)}; the ledger has" in note
+    assert note.endswith("By launch: mlcd ledger digits-1 --reconcile")
     run.sky.billed_usd = fails
     note = "The cloud's bill could not be read (no answer). Try later: mlcd ledger digits-1 --reconcile"
     assert bill_note(stored) == note
@@ -893,15 +893,15 @@ def test_colours_and_prefixes_are_removed_and_pieces_joined():
 
 
 def test_timestamps_heartbeats_and_exits_are_parsed_and_not_shown():
-    told = Lines().feed(
+    lines = Lines().feed(
         "(head, rank=0, pid=1) 10% [mlcd 1746100000.250]\r(head, rank=0, pid=1) 20% [mlcd 1746100001.000]\n"
         "(worker1, rank=1, pid=2) @mlcd alive node=1 at=1746100002\n"
         "(worker1, rank=1, pid=2) no end@mlcd exit=7 node=1 at=1746100003\n"
     )
-    assert [(line.text, line.at) for line in told[:2]] == [("10%", 1746100000.25), ("20%", 1746100001.0)]
-    assert (told[2].alive, told[2].at, told[2].text) == (1, 1746100002.0, "")
-    assert (told[3].exit, told[3].at) == ((7, 1), 1746100003.0)
-    shown = "".join(line.shown for line in told)
+    assert [(line.text, line.at) for line in lines[:2]] == [("10%", 1746100000.25), ("20%", 1746100001.0)]
+    assert (lines[2].alive, lines[2].at, lines[2].text) == (1, 1746100002.0, "")
+    assert (lines[3].exit, lines[3].at) == ((7, 1), 1746100003.0)
+    shown = "".join(line.shown for line in lines)
     assert shown.startswith("(head, rank=0, pid=1) 10%\r(head, rank=0, pid=1) 20%\n(worker1, rank=1, pid=2) no end")
 
 
@@ -953,10 +953,10 @@ def test_only_lines_of_the_first_node_have_timestamps(tmp_path):
 def test_a_node_sends_heartbeats_until_its_job_has_ended(tmp_path):
     waited = command(tmp_path / "bin", "sleep", '[ "$*" = 10 ] && read -t 0.01 < /dev/zero; true')
     job = Job("x", 1.0, task={"run": "python3 -c 'print(7)'"})
-    *said, last = start(tmp_path, job, 2, 1, PATH=waited).stdout.splitlines()
-    assert re.fullmatch(r"@mlcd alive node=1 at=\d+", said[0])
-    assert sum("@mlcd alive" in line for line in said) > 1
-    assert f"{ELSEWHERE}7" in said
+    *output, last = start(tmp_path, job, 2, 1, PATH=waited).stdout.splitlines()
+    assert re.fullmatch(r"@mlcd alive node=1 at=\d+", output[0])
+    assert sum("@mlcd alive" in line for line in output) > 1
+    assert f"{ELSEWHERE}7" in output
     assert last.startswith("@mlcd exit=0 node=1")
     assert "alive" not in start(tmp_path, job, 1, 0).stdout
 
@@ -995,13 +995,13 @@ def test_a_very_long_line_passes_through():
 def test_every_process_has_the_same_variables_as_on_other_backends(tmp_path, nodes, communication):
     job = Job("x", 1.0, communication=communication, task={"run": PRINTS})
     expected = processes(communication, [f"10.0.0.{i + 1}" for i in range(nodes)], FIRST_PORT, 2)
-    found, reporting = [], []
+    environments, reporting = [], []
     for node in range(nodes):
         done = start(tmp_path, job, nodes, node)
         # Two processes write at once: a line may begin before the other one has ended.
-        told = done.stdout.replace("}{", "}\n{").replace(f"}}{ELSEWHERE}", f"}}\n{ELSEWHERE}")
-        lines = [STAMP.sub("", line) for line in told.splitlines() if "{" in line]
-        found += [json.loads(line.removeprefix(ELSEWHERE)) for line in lines]
+        output = done.stdout.replace("}{", "}\n{").replace(f"}}{ELSEWHERE}", f"}}\n{ELSEWHERE}")
+        lines = [STAMP.sub("", line) for line in output.splitlines() if "{" in line]
+        environments += [json.loads(line.removeprefix(ELSEWHERE)) for line in lines]
         reporting += [json.loads(line) for line in lines if not line.startswith(ELSEWHERE)]
         assert f"@mlcd exit=0 node={node}" in done.stdout
         # A job whose other processes never end is failed on purpose, so that SkyPilot ends them.
@@ -1015,7 +1015,7 @@ def test_every_process_has_the_same_variables_as_on_other_backends(tmp_path, nod
         return tuple(sorted((key, environment.get(key)) for key in keys))
 
     keys = own(expected[0].environment)
-    assert sorted(shown(e, keys) for e in found) == sorted(shown(own(p.environment), keys) for p in expected)
+    assert sorted(shown(e, keys) for e in environments) == sorted(shown(own(p.environment), keys) for p in expected)
     assert [shown(e, keys) for e in reporting] == [shown(p.environment, keys) for p in expected if p.reports]
 
 
@@ -1027,8 +1027,8 @@ def test_the_tracker_can_be_imported_on_a_node_and_reports(tmp_path):
 def test_a_job_on_a_node_finds_the_file_that_asks_it_to_exit(tmp_path):
     program = "import mlcd_tracker; print(mlcd_tracker.leaving(), flush=True)"
     job = Job("x", 1.0, task={"run": f'python3 -c "{program}"; touch $MLCD_LEAVE; python3 -c "{program}"'})
-    said = start(tmp_path, job, 1, 0, MLCD_LAUNCH="x-1").stdout
-    assert re.findall("True|False", said) == ["False", "True"]
+    output = start(tmp_path, job, 1, 0, MLCD_LAUNCH="x-1").stdout
+    assert re.findall("True|False", output) == ["False", "True"]
     assert LEAVE_COMMAND.removeprefix("touch ").replace(SHIPPED, "") == "/leave"
     assert next(tmp_path.rglob("leave")).parent == next(tmp_path.rglob("start.sh")).parent
 
@@ -1052,8 +1052,8 @@ def test_a_node_ends_the_job_at_the_end_of_its_time(tmp_path):
     assert late.returncode == 124
     until = int(datetime.now(UTC).timestamp()) + 5_000
     path = command(tmp_path / "bin", "timeout", 'echo "timeout $*"')
-    told = start(tmp_path, job, 1, 0, MLCD_UNTIL=str(until), PATH=path).stdout
-    assert 4_900 < int(re.match(r"timeout -k 30 (\d+) bash", told)[1]) <= 5_000
+    output = start(tmp_path, job, 1, 0, MLCD_UNTIL=str(until), PATH=path).stdout
+    assert 4_900 < int(re.match(r"timeout -k 30 (\d+) bash", output)[1]) <= 5_000
 
 
 # The task
@@ -1367,19 +1367,19 @@ def test_no_line_is_repeated_after_a_broken_connection():
     sky = FakeSky(launch="r", stream_and_get=(1, None), tail_logs=[breaks, tells_all])
     stream = Sdk(lambda: sky).launch("x", {})
     assert ended(stream) == 0
-    told = texts(Lines(), stream.read() + "\n")
-    assert [line for line in told if "@mlcd" in line] == [line.partition(") ")[2].strip() for line in reports]
-    assert "the end" in told
+    output = texts(Lines(), stream.read() + "\n")
+    assert [line for line in output if "@mlcd" in line] == [line.partition(") ")[2].strip() for line in reports]
+    assert "the end" in output
 
 
 def test_a_teardown_cancels_a_launch_in_progress_and_accepts_a_missing_cluster():
-    asked = [
+    requests = [
         SimpleNamespace(request_id="a", name="sky.launch", cluster_name="x"),
         SimpleNamespace(request_id="b", name="sky.launch", cluster_name="another"),
         SimpleNamespace(request_id="c", name="sky.down", cluster_name="x"),
     ]
     gone = FakeSky.exceptions.ClusterDoesNotExist("x")
-    sky = FakeSky(api_status=lambda **_: asked, api_cancel="cancelled", down=gone)
+    sky = FakeSky(api_status=lambda **_: requests, api_cancel="cancelled", down=gone)
     Sdk(lambda: sky).down("x")
     assert ("api_cancel", (["a"],)) in sky.calls
     with pytest.raises(BackendError, match="tearing down x: RuntimeError: no answer"):
@@ -1405,12 +1405,12 @@ def test_states_names_and_bills_are_read_from_the_records():
 
 
 def test_stopping_waits_for_an_order_that_is_being_sent():
-    going, out, told = threading.Event(), threading.Event(), []
+    going, out, stopped = threading.Event(), threading.Event(), []
 
     def work(stream: LaunchThread) -> int:
         going.set()
         out.wait(300)
-        told.append(stream.stopped)
+        stopped.append(stream.stopped)
         stream.ordered()
         return 0
 
@@ -1458,10 +1458,10 @@ def test_a_run_without_the_package_is_refused_and_check_says_what_to_do(tmp_path
     assert len(done.stderr.splitlines()) == 1
     checked = without_sky(tmp_path, "check", "skypilot", "-o", "json")
     assert checked.returncode == 1
-    told = {each["what"]: each for each in json.loads(checked.stdout)["checks"]}
-    assert told["extra skypilot"]["to_do"].endswith("pip install 'mlcd[skypilot]'")
-    assert [told[f"cloud {cloud}"]["ok"] for cloud in ("aws", "gcp", "azure")] == [False, False, False]
-    assert "aws configure" in told["cloud aws"]["to_do"]
+    checks = {each["what"]: each for each in json.loads(checked.stdout)["checks"]}
+    assert checks["extra skypilot"]["to_do"].endswith("pip install 'mlcd[skypilot]'")
+    assert [checks[f"cloud {cloud}"]["ok"] for cloud in ("aws", "gcp", "azure")] == [False, False, False]
+    assert "aws configure" in checks["cloud aws"]["to_do"]
 
 
 def test_events_of_a_run_are_samples_and_one_end(tmp_path):

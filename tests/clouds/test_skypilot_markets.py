@@ -64,16 +64,16 @@ def job(zones: tuple[str, ...] = ZONES, use_spot: object = "any", infra: str = "
     )
 
 
-def ran(asked: Job, *scenarios: Scenario):
+def ran(requested: Job, *scenarios: Scenario):
     """The account of a run whose launches of the job itself have these scenarios, with their zones and markets."""
     clock, ledger = NoonClock(), Ledger(None)
     sky = FakeSkyPilot(clock, lambda task: 1_000.0)
-    place = skypilot_cloud(asked, "", sky, clock, TaggedMachines(sky.ec2))
-    book = ledger.begin("digits", clock, Started(asked, place.space, "skypilot", place.provenance, "test"))
-    decision = drive.search(PLANNER.search_strategy(asked), asked, place.space, place.profiler, book)
+    place = skypilot_cloud(requested, "", sky, clock, TaggedMachines(sky.ec2))
+    book = ledger.begin("digits", clock, Started(requested, place.space, "skypilot", place.provenance, "test"))
+    decision = drive.search(PLANNER.search_strategy(requested), requested, place.space, place.profiler, book)
     probes = len(sky.clusters)
     sky.scenarios += scenarios
-    drive.launch(PLANNER.run_strategy(asked, decision, book.history), asked, place.space, place.profiler, book)
+    drive.launch(PLANNER.run_strategy(requested, decision, book.history), requested, place.space, place.profiler, book)
     orders = [cluster.task["resources"] for cluster in sky.clusters.values()][probes:]
     return book.account, [(each["infra"], each["use_spot"]) for each in orders]
 
@@ -113,8 +113,8 @@ def test_markets_are_priced_with_disk_and_address():
         assert 0 < market.usd_per_hour <= choice.offer.usd_per_hour
 
 
-def space_of(asked: Job) -> Space:
-    return skypilot_cloud(asked, "", FakeSkyPilot(NoonClock(), lambda task: 1.0), NoonClock()).space
+def space_of(requested: Job) -> Space:
+    return skypilot_cloud(requested, "", FakeSkyPilot(NoonClock(), lambda task: 1.0), NoonClock()).space
 
 
 def test_zones_of_several_regions_are_markets_of_one_offer_with_their_own_prices(two_regions):
@@ -176,19 +176,19 @@ def test_a_job_stays_in_its_region_if_moving_its_checkpoint_costs_too_much(two_r
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("requested", "message"),
     [
         (job(WEST), r"zones: 'us-west-2a' is not in us-east-1, the region in `infra`; for zones in several"),
         (job((*WEST, *ZONES), infra="aws"), r"moving a checkpoint costs money; add `checkpoint_size: 50GB`"),
     ],
 )
-def test_an_incomplete_job_for_several_regions_is_refused(two_regions, asked, says):
-    with pytest.raises(UserError, match=says):
-        space_of(asked)
+def test_an_incomplete_job_for_several_regions_is_refused(two_regions, requested, message):
+    with pytest.raises(UserError, match=message):
+        space_of(requested)
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("requested", "message"),
     [
         (job(use_spot="maybe"), "use_spot: 'maybe': expected true, false or any"),
         (
@@ -200,6 +200,6 @@ def test_an_incomplete_job_for_several_regions_is_refused(two_regions, asked, sa
         (job().asking(ScalingTask((1, 4), (64,))), "use_spot: any is for `mlcd train`; for `mlcd scale` say true"),
     ],
 )
-def test_an_impossible_market_is_refused_in_one_line(asked, says):
-    with pytest.raises(UserError, match=says):
-        space_of(asked)
+def test_an_impossible_market_is_refused_in_one_line(requested, message):
+    with pytest.raises(UserError, match=message):
+        space_of(requested)

@@ -58,8 +58,8 @@ def test_a_machine_tells_aws_that_its_shutdown_terminates_it(moto_url: str, monk
         return metadata[url.removeprefix(f"{METADATA}/meta-data/")]
 
     def behaviour() -> str:
-        asked = {"InstanceId": machine["InstanceId"], "Attribute": "instanceInitiatedShutdownBehavior"}
-        return str(ec2.describe_instance_attribute(**asked)["InstanceInitiatedShutdownBehavior"]["Value"])
+        query = {"InstanceId": machine["InstanceId"], "Attribute": "instanceInitiatedShutdownBehavior"}
+        return str(ec2.describe_instance_attribute(**query)["InstanceInitiatedShutdownBehavior"]["Value"])
 
     assert behaviour() == "stop"
     terminate_on_shutdown(on_the_machine, moto_url, AT)
@@ -67,14 +67,14 @@ def test_a_machine_tells_aws_that_its_shutdown_terminates_it(moto_url: str, monk
 
 
 def test_the_request_goes_to_the_region_of_the_machine() -> None:
-    asked = []
+    urls = []
 
     def on_the_machine(url: str, headers: Mapping[str, str], method: str = "GET", body: str | None = None) -> str:
-        asked.append(url)
+        urls.append(url)
         return REGION if url.endswith("region") else json.dumps(KEYS) if url.endswith("v1") else "skypilot-v1"
 
     terminate_on_shutdown(on_the_machine, "", AT)
-    assert asked[-1] == f"https://ec2.{REGION}.amazonaws.com/"
+    assert urls[-1] == f"https://ec2.{REGION}.amazonaws.com/"
 
 
 def test_the_request_is_signed_as_amazons_own_client_signs_it() -> None:

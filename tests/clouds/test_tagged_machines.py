@@ -45,8 +45,8 @@ def test_every_node_in_every_region_is_found_by_the_name_of_its_cluster(sky, aws
     sky.launch("one", task("mlcd-ab12-one", nodes=2))
     sky.launch("two", task("mlcd-ab12-two", "us-west-2"))
     sky.launch("not ours", task("somebody-else"))
-    found = aws.find()
-    assert [(m.cluster, m.region) for m in found] == [
+    machines = aws.find()
+    assert [(m.cluster, m.region) for m in machines] == [
         *[("mlcd-ab12-one", "us-east-1")] * 2,
         ("mlcd-ab12-two", "us-west-2"),
     ]
@@ -83,10 +83,10 @@ def test_a_run_in_progress_is_left_alone(sky, aws, tmp_path):
 
 def test_a_machine_of_another_state_folder_is_left_alone_and_reported(sky, aws, tmp_path):
     sky.launch("other", task("mlcd-ffff-other-1-1"))
-    [told] = sweep(tmp_path, set(), aws)
-    assert str(told.machine) == "i-other-0 in us-east-1 (mlcd-ffff-other-1-1)"
-    assert told.outcome.startswith("left alone: it belongs to another state folder")
-    assert "aws ec2 terminate-instances --region us-east-1 --instance-ids i-other-0" in told.outcome
+    [swept] = sweep(tmp_path, set(), aws)
+    assert str(swept.machine) == "i-other-0 in us-east-1 (mlcd-ffff-other-1-1)"
+    assert swept.outcome.startswith("left alone: it belongs to another state folder")
+    assert "aws ec2 terminate-instances --region us-east-1 --instance-ids i-other-0" in swept.outcome
     assert not any(machine.is_gone for machine in aws.find())
 
 

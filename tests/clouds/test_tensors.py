@@ -44,7 +44,7 @@ def test_binary_data_are_little_endian_and_row_by_row_for_any_memory_layout(tens
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (b"[]", "a list of 'inputs'"),
         (b"{}", "a list of 'inputs'"),
@@ -57,8 +57,8 @@ def test_binary_data_are_little_endian_and_row_by_row_for_any_memory_layout(tens
         (b"{", "Expecting"),
     ],
 )
-def test_an_invalid_message_is_an_error(body, told):
-    with pytest.raises(ValueError, match=told.replace("[", r"\[")):
+def test_an_invalid_message_is_an_error(body, message):
+    with pytest.raises(ValueError, match=message.replace("[", r"\[")):
         unpack("inputs", body, None)
 
 

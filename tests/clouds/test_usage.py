@@ -165,8 +165,8 @@ def usage(cpu: Iterable[float] = (), gpu: Iterable[float] = (), peak: float = 1.
 
 def test_a_wait_for_data_is_suggested_only_if_the_cpus_are_full():
     waits = usage([1.9] * 20, [38.0] * 20, peak=3.92)
-    told = "CPU 1.9 of 2 cores busy · memory at most 3.92 of 4 GiB (98%)"
-    assert waits.sentence == f"GPU 38 % busy: waits for data? The CPUs are full · {told}"
+    rest = "CPU 1.9 of 2 cores busy · memory at most 3.92 of 4 GiB (98%)"
+    assert waits.sentence == f"GPU 38 % busy: waits for data? The CPUs are full · {rest}"
     for other in (usage([0.4] * 20, [38.0] * 20), usage([1.9] * 20, [90.0] * 20), usage([1.9] * 3, [38.0] * 3)):
         assert "waits" not in other.sentence
     assert Usage(0.0, (), (), waits.lines).sentence == ""

@@ -89,9 +89,9 @@ class Local(OnThisMachine):
             "PYTHONUNBUFFERED": "1",
         }
         if job.checkpoints:
-            kept_in = self.home / "checkpoints" / launch.label.rpartition("-")[0]
-            workspace, kept = workspace.expose("checkpoints", kept_in, to_write=True)
-            variables |= checkpoint_environment(kept, launch.label)
+            folder_of_run = self.home / "checkpoints" / launch.label.rpartition("-")[0]
+            workspace, visible_path = workspace.expose("checkpoints", folder_of_run, to_write=True)
+            variables |= checkpoint_environment(visible_path, launch.label)
         return workspace, variables
 
 

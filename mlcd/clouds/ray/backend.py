@@ -97,8 +97,8 @@ class Ray(KeepsLaunches):
         """A process's environment variables besides those of the framework."""
         variables = {"OMP_NUM_THREADS": str(max(1, round(launch.configuration.offer.vcpus)))}
         if job.checkpoints:
-            kept = Path(self.node_types.checkpoints) / launch.label.rpartition("-")[0]
-            variables |= checkpoint_environment(str(kept), launch.label)
+            folder = Path(self.node_types.checkpoints) / launch.label.rpartition("-")[0]
+            variables |= checkpoint_environment(str(folder), launch.label)
         return variables
 
 

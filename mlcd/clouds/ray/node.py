@@ -65,11 +65,13 @@ class Node:
         self._watchdog = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._watchdog.wait()  # the parent exits at once; the forked child is the watchdog
 
-    def start(self, command: str, environment: Mapping[str, str], kept: Collection[str], left_out: str) -> None:
+    def start(
+        self, command: str, environment: Mapping[str, str], inherited_names: Collection[str], excluded: str
+    ) -> None:
         """Start a process in this launch's private copy of the job's folder.
 
         Ray keeps one copy for all launches of a run, in which a launch would see the files of earlier ones.
-        `kept`: variables that it inherits from the cluster, unless the value matches `left_out`.
+        `inherited_names`: variables that it inherits from the cluster, unless the value matches `excluded`.
         """
         while self._held:
             self._held.pop().close()
@@ -85,7 +87,9 @@ class Node:
             "PYTHONUNBUFFERED": "1",
         }
         inherited = {
-            name: value for name, value in os.environ.items() if name in kept and not re.search(left_out, value)
+            name: value
+            for name, value in os.environ.items()
+            if name in inherited_names and not re.search(excluded, value)
         }
         popen = subprocess.Popen(
             ["bash", "-c", command],

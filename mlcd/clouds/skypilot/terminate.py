@@ -41,14 +41,14 @@ def terminate_on_shutdown(ask: Callable[..., str], endpoint: str, at: str) -> No
         return ask(f"{METADATA}/meta-data/{path}", {"X-aws-ec2-metadata-token": token})
 
     region, role = about("placement/region"), about("iam/security-credentials/").split()[0]
-    wanted = {
+    parameters = {
         "Action": "ModifyInstanceAttribute",
         "Attribute": "instanceInitiatedShutdownBehavior",
         "InstanceId": about("instance-id"),
         "Value": "terminate",
         "Version": "2016-11-15",
     }
-    url, body = endpoint.rstrip("/") or f"https://ec2.{region}.amazonaws.com", urllib.parse.urlencode(wanted)
+    url, body = endpoint.rstrip("/") or f"https://ec2.{region}.amazonaws.com", urllib.parse.urlencode(parameters)
     keys, host = json.loads(about(f"iam/security-credentials/{role}")), urllib.parse.urlsplit(url).netloc
     ask(f"{url}/", signed(keys, region, host, body, at), "POST", body)
 
@@ -77,12 +77,12 @@ def _sha256(text: str) -> str:
 
 if __name__ == "__main__":
     os.environ["no_proxy"] = f"{os.environ.get('no_proxy', '')},{ADDRESS}"
-    for left in reversed(range(int("".join(sys.argv[1:2]) or 1))):
+    for tries_left in reversed(range(int("".join(sys.argv[1:2]) or 1))):
         try:
             now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
             terminate_on_shutdown(ask, os.environ.get("AWS_ENDPOINT_URL", ""), now)
             break
         except Exception:  # of any type: AWS may throttle, or the machine's role is not there yet
-            if not left:
+            if not tries_left:
                 raise
             time.sleep(PAUSE_S)
