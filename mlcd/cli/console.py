@@ -29,14 +29,14 @@ class WholeTableConsole(Console):
 
 @contextmanager
 def at_work(console: Console, words: str) -> Iterator[None]:
-    """While something takes some seconds: a terminal says what. A file gets nothing."""
+    """Show these words while something takes some seconds; only in a terminal."""
     with console.status(words) if console.is_terminal else nullcontext():
         yield
 
 
 @dataclass
 class _FullWidth:
-    """A table in full width, without trailing blanks, which would be wrapped, too."""
+    """A table in full width, without trailing blanks, which a terminal would wrap as well."""
 
     table: Table
 
@@ -52,7 +52,7 @@ class _FullWidth:
 
 
 def plain_table(left: Sequence[str], right: Sequence[str], **more: Any) -> Table:
-    """A table without lines: words to the left, numbers to the right."""
+    """A table without lines: columns aligned left, then columns aligned right."""
     table = Table(box=None, pad_edge=False, header_style="bold dim", **more)
     for column in left:
         table.add_column(column, no_wrap=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import click
 
-from mlcd.cli.messages import How
+from mlcd.cli.messages import RunOptions
 from mlcd.cli.options import open_ledger, output, parsed_by, print_json, run_name
 from mlcd.cli.server import chosen_server
 from mlcd.core.errors import UserError, WrongState
@@ -70,14 +70,14 @@ def deploy_run(
     click.echo(f"Follow it: mlcd logs -f {name}, mlcd ledger {name}. End it: mlcd down {name}")
 
 
-def begin_and_deploy(job: Job, how: How) -> int:
+def begin_and_deploy(job: Job, options: RunOptions) -> int:
     """`mlcd serve --deploy`: find the deployment, then keep it running; refused before anything is spent."""
     from mlcd.cli.drive import begin
 
     _check_place("--deploy: this job", job)
-    code = begin(job, how)
+    code = begin(job, options)
     if code == 0:
-        deploy_run("last", output=how.output)
+        deploy_run("last", output=options.output)
     return code
 
 

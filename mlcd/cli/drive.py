@@ -1,4 +1,4 @@
-"""Runs that this process drives: begin one; `mlcd launch` and `mlcd resume` one. With `--server`, a service does."""
+"""Start, launch and resume runs: in this process or, with `--server`, on a service."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from typing import Any
 import click
 
 from mlcd.cli.events import EventStream
-from mlcd.cli.messages import How, agree_to_limits, agree_to_rent, print_detached, print_end, print_note, printer_of
+from mlcd.cli.messages import (
+    RunOptions,
+    confirm_new_limits,
+    confirm_rental,
+    print_detached,
+    print_end,
+    print_note,
+    printer_of,
+)
 from mlcd.cli.options import detached, open_ledger, output, run_name, run_options, watch_json, with_options
 from mlcd.cli.planner_options import options_of
 from mlcd.cli.reconcile import bill_note
@@ -29,15 +37,15 @@ from mlcd.core.runs.run import resume as stored_run
 from mlcd.service.workers.progress_writer import ProgressWriter
 
 
-class Live:
-    """Shows a run that this process drives: in this terminal, and its progress in the database for other readers."""
+class RunDisplay:
+    """Shows a run that this process drives: in this terminal, and as progress in the database, for other readers."""
 
     def __init__(self, ledger: Ledger, output: str, before: Account | None = None) -> None:
-        """`output`: of the command. `before`: the run as far as it was printed."""
+        """`output`: the option. `before`: the state of the run that was printed before."""
         self.printer, self._writer = printer_of(output, before), ProgressWriter(ledger)
 
     def report(self, job: Job, launch: Launch, sample: Sample) -> None:
-        """A job reports progress."""
+        """The job has reported progress."""
         self.printer.progress_line(job, launch, sample)
         self._writer.report(job, launch, sample)
 
@@ -53,32 +61,32 @@ class Live:
             yield
 
     def stopping(self, run: Run) -> Callable[[Purpose], AbstractContextManager[Stop]]:
-        """How Ctrl-C stops the probes, and then the job itself, whose work may be saved."""
+        """What Ctrl-C does during probes, and during the job itself, which stops at once if it saves its work."""
         progress = self.printer.progress
         return lambda purpose: (
-            stop_on_ctrl_c(progress, "what is being probed")
+            stop_on_ctrl_c(progress, "the current probes")
             if purpose is Purpose.PROBE
             else stop_on_ctrl_c(progress, "the job itself", soon=run.job.checkpoints)
         )
 
 
-def begin(job: Job, how: How, begin_from: str = "") -> int:
+def begin(job: Job, options: RunOptions, begin_from: str = "") -> int:
     """Start a run of a job and drive it to its end. `begin_from`: an earlier run whose checkpoint it starts from."""
     ledger = open_ledger()
-    live = Live(ledger, how.output)
-    how.confirm_detached()
+    display = RunDisplay(ledger, options.output)
+    options.confirm_detached()
     with ExitStack() as held:
-        agree = partial(agree_to_rent, yes=how.yes)
-        run = start(job, ledger, live.on_entry, live.report, held=held, begin_from=begin_from, agree=agree)
-        if how.labels != UNCHANGED:
-            ledger.label(run.name, how.labels)
+        agree = partial(confirm_rental, yes=options.yes)
+        run = start(job, ledger, display.on_entry, display.report, held=held, begin_from=begin_from, agree=agree)
+        if options.labels != UNCHANGED:
+            ledger.label(run.name, options.labels)
         for note in (run.cloud.lacks, planner_of(run.job).expectation(run.job, run.cloud.space)):
-            print_note(note, live.printer.progress)
-        if how.detach:
+            print_note(note, display.printer.progress)
+        if options.detach:
             held.close()
-            return _go_detached(run, not how.decide_only, how.output)
-        held.enter_context(live.showing(run.name))
-        return see_through(run, live, how)
+            return _go_detached(run, not options.decide_only, options.output)
+        held.enter_context(display.showing(run.name))
+        return see_through(run, display, options)
 
 
 @click.command()
@@ -90,21 +98,21 @@ def launch(run: str, detach: bool, output: str) -> int:
     \b
     mlcd launch last
     """
-    how = How(decide_only=False, yes=True, detach=detach, output=output)
+    options = RunOptions(decide_only=False, yes=True, detach=detach, output=output)
     if (server := chosen_server()) is not None:
         from mlcd.cli.remote_runs import launch_remote
 
-        return launch_remote(server, run, how)
+        return launch_remote(server, run, options)
     with ExitStack() as held:
-        name, ledger, live = _held(run, output, held)
-        stored = stored_run(name, ledger, live.on_entry, live.report)
+        name, ledger, display = _open_stored_run(run, output, held)
+        stored = stored_run(name, ledger, display.on_entry, display.report)
         stored.launchable()  # raises if it cannot be launched
         if detach:
             if stored.book.account.stopped:
                 stored.book.write(Resumed("the user went on"))  # a detached process does not resume a stopped run
             held.close()
             return _go_detached(stored, True, output)
-        return see_through(stored, live, how)
+        return see_through(stored, display, options)
 
 
 @click.command()
@@ -120,51 +128,53 @@ def resume(run: str, decide_only: bool, yes: bool, detach: bool, output: str, **
     mlcd resume last
     mlcd resume last --budget 120
     """
-    how = How(decide_only, yes, detach, output)
+    options = RunOptions(decide_only, yes, detach, output)
     if (server := chosen_server()) is not None:
         from mlcd.cli.remote_runs import resume_remote
 
-        return resume_remote(server, run, typed_options(chosen), how)
+        return resume_remote(server, run, typed_options(chosen), options)
     with ExitStack() as held:
-        name, ledger, live = _held(run, output, held)
-        before = live.printer.account
+        name, ledger, display = _open_stored_run(run, output, held)
+        before = display.printer.account
         goal = goal_again(before.job, chosen)
-        agree_to_limits(before.job, goal, yes)
-        how.confirm_detached()
-        resumed = continue_run(name, ledger, live.on_entry, live.report, goal)
+        confirm_new_limits(before.job, goal, yes)
+        options.confirm_detached()
+        resumed = continue_run(name, ledger, display.on_entry, display.report, goal)
         if detach:
             held.close()
             return _go_detached(resumed, not decide_only, output)
-        live.printer.show_decision()
-        return see_through(resumed, live, how)
+        display.printer.show_decision()
+        return see_through(resumed, display, options)
 
 
-def _held(run: str, output: str, held: ExitStack) -> tuple[str, Ledger, Live]:
-    """A stored run that this process drives and shows until `held` is closed."""
+def _open_stored_run(run: str, output: str, held: ExitStack) -> tuple[str, Ledger, RunDisplay]:
+    """Lock a stored run, and show it until `held` is closed."""
     ledger = open_ledger()
     name = ledger.find(run)
     held.enter_context(ledger.hold(name))  # before it is read: another process may write
-    live = Live(ledger, output, ledger.account(name))
-    if isinstance(live.printer, EventStream):
-        live.printer.take_up(name)
-    held.enter_context(live.showing(name))
-    return name, ledger, live
+    display = RunDisplay(ledger, output, ledger.account(name))
+    if isinstance(display.printer, EventStream):
+        display.printer.take_up(name)
+    held.enter_context(display.showing(name))
+    return name, ledger, display
 
 
-def see_through(run: Run, live: Live, how: How) -> int:
-    """Drive the run from where it stands to its end, print how it ended, and return the exit code."""
-    may_launch = how.unasked
+def see_through(run: Run, display: RunDisplay, options: RunOptions) -> int:
+    """Drive the run from its current state to its end, print the outcome, and return the exit code."""
+    may_launch = options.launches_without_asking
 
     def agree(decision: Decision) -> bool:
         nonlocal may_launch
-        may_launch = how.agrees(decision)
+        may_launch = options.confirm_launch(decision)
         return may_launch
 
     with survive_hangup(run.name, lambda: may_launch):
-        launched = run.see_through(not how.decide_only, live.stopping(run), agree)
-        live.printer.progress_line.close()
-        print_note(bill_note(run), live.printer.progress)
-        return print_end(run.name, run.book.account, lambda: run.ledger.lines(run.name), how.output, launched=launched)
+        launched = run.see_through(not options.decide_only, display.stopping(run), agree)
+        display.printer.progress_line.close()
+        print_note(bill_note(run), display.printer.progress)
+        return print_end(
+            run.name, run.book.account, lambda: run.ledger.lines(run.name), options.output, launched=launched
+        )
 
 
 def _go_detached(run: Run, launch: bool, output: str) -> int:

@@ -1,4 +1,4 @@
-"""`--watch-json`: what happens to a run as JSON on stdout, an object a line; the last one is the answer."""
+"""`--watch-json`: the events of a run as JSON lines on stdout; the last one is the answer."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from mlcd.reports.launch_progress import Headway
 
 EVENTS = "events"
-"""The value of `--output` that --watch-json stands for."""
+"""The value of `--output` under --watch-json."""
 EVERY_S = 2.0
 _ASKED, _STREAM = "mlcd.watch_json", "mlcd.event_stream"
 FLAG = "--watch-json"
 
 
 class EventStream:
-    """Writes events where a person would get words: it has the methods of `EntryPrinter`."""
+    """Writes events instead of text; it has the methods of `EntryPrinter`."""
 
     def __init__(
         self, progress: Console, before: Account | None = None, now: Callable[[], float] = time.monotonic
     ) -> None:
-        """`progress`: stderr, for remarks. `before`: the run as far as it is known to who listens."""
+        """`progress`: stderr, for remarks. `before`: the state of the run that the reader already knows."""
         from mlcd.core.ledger import Account
 
         self.account, self.run, self.progress = before or Account(), "", progress
@@ -51,14 +51,14 @@ class EventStream:
         _write(entry_event(line, self.account))
 
     def take_up(self, run: str) -> None:
-        """A run is gone on with, whose entries so far are known."""
+        """A stored run is continued; the reader knows its entries so far."""
         from mlcd.reports.events import state_event
 
         self.run = run
         _write(state_event(run, self.account, datetime.now(UTC)))
 
     def show_decision(self) -> None:
-        """The decision was an entry."""
+        """Nothing to do: the decision was an entry."""
 
     def progressed(self, headways: Sequence[Headway]) -> None:
         """Launches have reported."""
@@ -68,7 +68,7 @@ class EventStream:
             _write(progress_event(self.run, self.account, headways))
 
     def end(self, code: int, because: str = "", document: Mapping[str, Any] | None = None) -> None:
-        """The last line; written once."""
+        """Write the last event, once."""
         from mlcd.reports.events import end_event
 
         if not self.ended:
@@ -77,7 +77,7 @@ class EventStream:
 
 
 class _Progress:
-    """Where the launches of a run stand; not every report, as a log file gets not every one."""
+    """Writes the progress of launches, at most every `EVERY_S` seconds for each."""
 
     def __init__(self, stream: EventStream, now: Callable[[], float]) -> None:
         from mlcd.reports.launch_progress import ProgressMeter
@@ -94,27 +94,27 @@ class _Progress:
             self._stream.progressed([headway])
 
     def show_newest(self, headways: Sequence[Headway]) -> None:
-        """Where the launches stand that others drive; each once."""
+        """The progress of launches that other processes drive; each state once."""
         if new := [each for each in headways if self._shown.get(each.label) != each]:
             self._shown.update({each.label: each for each in new})
             self._stream.progressed(headways)
 
     def close(self) -> None:
-        """There is no line to take away."""
+        """Nothing to close."""
 
 
 def ask_for_events(ctx: click.Context, arguments: Sequence[str]) -> None:
-    """Remember, before the options are parsed, that events are asked for: also a mistyped option is an event then."""
+    """Remember, before the options are parsed, that events are wanted: then even a mistyped option is an event."""
     ctx.meta[_ASKED] = FLAG in arguments
 
 
 def wants_events(ctx: click.Context) -> bool:
-    """Whether the command was asked for events."""
+    """Whether the command has --watch-json."""
     return bool(ctx.meta.get(_ASKED))
 
 
 def end_with(ctx: click.Context, code: int, because: str) -> None:
-    """The last line of a command that failed, if events are asked for and nothing ended it yet."""
+    """Write the last event of a command that failed, unless it was written already."""
     from mlcd.reports.events import refused_event
 
     stream: EventStream | None = ctx.meta.get(_STREAM)
@@ -131,7 +131,7 @@ def end_of_run(
     run: str = "",
     account: Account | None = None,
 ) -> None:
-    """The last line of a run that was followed to its end, or that others go on with."""
+    """Write the last event of a run that was followed to its end, or that another process continues."""
     ctx = click.get_current_context(silent=True)
     stream: EventStream | None = ctx.meta.get(_STREAM) if ctx is not None else None
     if stream is not None:
@@ -140,7 +140,7 @@ def end_of_run(
 
 
 def handed_over(words: str) -> None:
-    """The process is told to end, and another one goes on with the run."""
+    """Write the last event of a process that has to end, while another one continues the run."""
     end_of_run(ExitCode.HANDED_OVER, words)
 
 

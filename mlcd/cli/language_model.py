@@ -1,4 +1,4 @@
-"""`mlcd serve` of a language model: which engine, which model, which requests; the job that follows."""
+"""`mlcd serve` of a language model: makes the job from the options and the knobs file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USUAL_ENGINE = "vllm"
 
 
 def language_job(model: str, file: KnobsFile | None, chosen: Mapping[str, Any]) -> Job:
-    """The job of serving a language model, as the options and the file of knobs say."""
+    """The job of serving a language model, from the options and the knobs file."""
     engine, architecture = _engine(file, chosen), _architecture(model)
     price = chosen.get("price")
     if engine.runs_already:
@@ -34,7 +34,7 @@ def language_job(model: str, file: KnobsFile | None, chosen: Mapping[str, Any]) 
         table = _endpoint(engine, file, price)
     else:
         if not model:
-            raise UserError("which model? Name its folder, or as its engine knows it")
+            raise UserError("no model given; name its folder, or the name by which the engine knows it")
         table = file or KnobsFile(default_knob_table(engine.name, usable_gpus(), price))
         kind = kind_of(engine)
         version = engine.version or (installed_version(kind, engine.command) if kind is not None else "")
@@ -52,40 +52,40 @@ def language_job(model: str, file: KnobsFile | None, chosen: Mapping[str, Any]) 
 
 
 def _engine(file: KnobsFile | None, chosen: Mapping[str, Any]) -> Engine:
-    """What was chosen goes before what the file says."""
+    """The options override the file."""
     if chosen.get("endpoint"):
         if chosen.get("engine"):
-            raise UserError("--engine starts an engine, --endpoint asks one that runs: give one of them")
+            raise UserError("--engine starts an engine, --endpoint uses one that runs; give only one of them")
         return Engine(url=chosen["endpoint"])
     written = file.engine if file is not None else None
     if chosen.get("engine"):
         engine = replace(written or Engine(), name=chosen["engine"])
-        kind_of(engine)  # a name that nobody knows
+        kind_of(engine)  # raises for an unknown name
         return engine
     return written or Engine(USUAL_ENGINE)
 
 
 def _endpoint(engine: Engine, file: KnobsFile | None, price: float | None) -> KnobsFile:
     if price is None and (file is None or file.engine is None):
-        raise UserError(f"{engine.url}: say what it costs an hour: --price 2.50")
+        raise UserError(f"{engine.url}: give its price an hour, such as --price 2.50")
     if price is None and file is not None:
         return file
     return replace(file or KnobsFile(endpoint_table("", 0.0)), table=endpoint_table(engine.url, price or 0.0))
 
 
 def _served_at(url: str) -> str:
-    """The only model that an engine has."""
+    """The name of the model, if the engine has only one."""
     try:
         models = OpenAi(url).models()
     except BackendError as error:
-        raise UserError(f"{error}; is it an engine with OpenAI's API, and is it up?") from None
+        raise UserError(f"{error}; check that it is running, and has OpenAI's API") from None
     if len(models) != 1:
-        raise UserError(f"{url}: which of its models? It has: {', '.join(models) or 'none'}")
+        raise UserError(f"{url}: name one of its models: {', '.join(models) or 'it has none'}")
     return models[0]
 
 
 def _architecture(model: str) -> Architecture | None:
-    """The sizes of a model that is a folder here, or was downloaded before; of others they are not known."""
+    """The sizes of a model that is a local folder, or was downloaded; None if they are not known."""
     if model and Path(model).is_dir():
         return read_architecture(Path(model))
     hub = os.environ.get("HF_HUB_CACHE") or f"{os.environ.get('HF_HOME', '~/.cache/huggingface')}/hub"
@@ -97,6 +97,6 @@ def _architecture(model: str) -> Architecture | None:
 def _check_lengths(tokens: int, architecture: Architecture | None) -> None:
     if architecture is not None and 0 < architecture.context < tokens:
         raise UserError(
-            f"a request has {tokens} tokens, prompt and answer, and the model takes {architecture.context}: "
+            f"a request has {tokens} tokens with its answer, but the model takes at most {architecture.context}: "
             "lower --input-tokens or --output-tokens"
         )

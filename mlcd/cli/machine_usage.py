@@ -1,4 +1,4 @@
-"""The table of `mlcd show` about what the machines of a run's launches did, where it was measured on this machine."""
+"""The table of `mlcd show` about CPU, memory and GPUs of a run's launches, if they were measured on this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def machine_usage(run: str) -> Additions | None:
     rows = [(label, usage) for label, usage in recorded if usage.machines]
     if not rows:
         return None
-    from mlcd.core.additions import Additions, Column, Table  # no other run waits for pydantic
+    from mlcd.core.additions import Additions, Column, Table  # imported only if needed: pydantic is slow to import
 
     columns = [Column(label="Launch"), Column(label="CPU busy", unit="%", align="right")]
     columns += [Column(label=label, unit="GiB", align="right") for label in ("Most memory", "Of")]

@@ -1,4 +1,4 @@
-"""What a command asks and prints around a run, which this process or a server drives."""
+"""Questions and messages of the commands that start or follow runs, local or on a server."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from mlcd.reports.terminal_tables import show_additions
 
 
 @dataclass(frozen=True)
-class How:
-    """How the user wants a run to be driven: the options of the same names; and what it is labelled with."""
+class RunOptions:
+    """The options of a command that starts a run: those of the same names, and the labels."""
 
     decide_only: bool
     yes: bool
@@ -36,19 +36,19 @@ class How:
     labels: LabelUpdate = UNCHANGED
 
     @property
-    def unasked(self) -> bool:
-        """Whether a decision is run without asking."""
+    def launches_without_asking(self) -> bool:
+        """Whether the job is launched after the decision without asking."""
         return not self.decide_only and (self.yes or self.detach or not can_ask())
 
     def confirm_detached(self) -> None:
-        """Before a run is detached, after which the user cannot be asked: confirm that it runs its decision."""
+        """Ask now whether to launch the job, since a run in the background cannot ask."""
         asks = self.detach and not self.decide_only and not self.yes
-        if asks and not agreed("Run what is decided, without asking again?"):
-            raise YesNeeded("nothing was started; to stop at the decision: --detach --decide-only")
+        if asks and not ask_yes_no("Run the job after the search, without asking again?"):
+            raise YesNeeded("nothing was started; to stop after the decision: --detach --decide-only")
 
-    def agrees(self, decision: Decision) -> bool:
-        """Whether the decision may be run: the user is asked, unless there is nothing to ask."""
-        return self.yes or decision.done or agreed("Run it?")
+    def confirm_launch(self, decision: Decision) -> bool:
+        """Ask whether to launch the job; True without asking if `yes`, or if the search has done the work."""
+        return self.yes or decision.done or ask_yes_no("Run it?")
 
 
 def can_ask() -> bool:
@@ -56,27 +56,27 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def agreed(question: str) -> bool:
-    """Ask the user; True without a terminal."""
+def ask_yes_no(question: str) -> bool:
+    """Ask the user; True if there is no terminal."""
     return not can_ask() or click.confirm(question, default=True, err=True)
 
 
-def agree_to_rent(first: Started, yes: bool) -> None:
-    """Show what a run that costs real dollars would spend, and ask; `yes`: already confirmed."""
+def confirm_rental(first: Started, yes: bool) -> None:
+    """Show what a run would spend in real dollars, and ask; `yes`: already confirmed."""
     if costs_real_money(first.job.on):
-        agree(real_money_text(first), yes)
+        confirm(real_money_text(first), yes)
 
 
-def agree_to_limits(job: Job, goal: Goal, yes: bool) -> None:
-    """The same for a run whose limits are changed: the user has not agreed to the new ones yet."""
+def confirm_new_limits(job: Job, goal: Goal, yes: bool) -> None:
+    """The same for a run with new limits, which the user has not confirmed yet."""
     if goal != job.goal and costs_real_money(job.on):
-        agree(spending_limit_text(replace(job, goal=goal)), yes)
+        confirm(spending_limit_text(replace(job, goal=goal)), yes)
 
 
-def agree(words: str, yes: bool) -> None:
-    """Show this and ask whether to proceed; raises if not, or if there is no terminal to ask on."""
+def confirm(words: str, yes: bool) -> None:
+    """Show this and ask whether to proceed; raises `YesNeeded` if not, or without a terminal."""
     if not yes and not can_ask():
-        raise YesNeeded(f"{' '.join(words.split())} No terminal to ask on: pass -y to agree; nothing was ordered")
+        raise YesNeeded(f"{' '.join(words.split())} Without a terminal, pass -y to agree; nothing was ordered")
     click.echo(words, err=True)
     try:
         proceed = yes or click.confirm("Proceed?", default=False, err=True)
@@ -84,17 +84,17 @@ def agree(words: str, yes: bool) -> None:
         click.echo(err=True)
         proceed = False
     if not proceed:
-        raise YesNeeded("not begun; nothing was ordered")
+        raise YesNeeded("cancelled; nothing was ordered")
 
 
 def print_note(words: str, console: Console) -> None:
-    """Print a note: limits of the machines, how long it may take, what the cloud charges."""
+    """Print a note, such as missing limits of machines, or the cloud's bill."""
     if words:
         console.print(f"  -  {words}", style="yellow", markup=False)
 
 
 def print_detached(run: str, output: str, by: str, **facts: object) -> int:
-    """Print that a run continues in another process, and how to follow it."""
+    """Print that another process continues the run, and how to follow it."""
     words = f"{run} is {by}. Follow it: mlcd attach {run}; stop it: mlcd stop {run}"
     if output == EVENTS:
         end_of_run(ExitCode.DONE, words, run=run)
@@ -104,24 +104,24 @@ def print_detached(run: str, output: str, by: str, **facts: object) -> int:
 
 
 def detached_error(run: str, mlcd: str = "mlcd") -> Interrupted:
-    """The error of Ctrl-C while a run is followed, which stops following and not the run."""
+    """The error after Ctrl-C while a run is followed: the run continues."""
     return Interrupted(
-        f"detached; run '{run}' continues. Follow it again: {mlcd} attach {run}; stop it: {mlcd} stop {run}"
+        f"stopped following; run '{run}' continues. Follow it again: {mlcd} attach {run}; stop it: {mlcd} stop {run}"
     )
 
 
 def stopped_error(run: str, because: str) -> Interrupted:
-    """The error of a run that was stopped while it was followed."""
+    """The error when a run is stopped while it is followed."""
     return Interrupted(
         f"run '{run}' was stopped, {because}; everything measured is kept. Go on with: mlcd resume {run}"
     )
 
 
 class EntryPrinter:
-    """Prints the entries of a run, each once: the decision as a table, between them the progress line."""
+    """Prints the entries of a run, each once, the decision as a table, and the progress of launches on one line."""
 
     def __init__(self, tables: bool, before: Account | None = None, progress: Console | None = None) -> None:
-        """`tables`: whether to print the decision. `before`: the run as far as it was printed. `progress`: stderr."""
+        """`tables`: print the decision. `before`: the state of the run that was printed before. `progress`: stderr."""
         self.results, stderr = consoles()
         self.progress = progress or stderr
         self.progress_line = ProgressLine(self.progress)
@@ -148,12 +148,12 @@ class EntryPrinter:
 def print_end(
     name: str, account: Account, lines: Callable[[], list[Line]], output: str, *, launched: bool = True
 ) -> int:
-    """How a run ended, wherever it was: its outcome, what to do next, and the exit code."""
+    """Print the outcome of a run and what to do next; return the exit code."""
     planner, decision = planner_of(account.job), account.decision
     additions = planner.additions(account)
     code = _code_of(account)
     if output in ("json", EVENTS):
-        from mlcd.reports.document import run_document  # for this alone: it knows every planner
+        from mlcd.reports.document import run_document  # imported here, since it imports every planner
 
         document = run_document(lines(), additions=additions)
         if output == "json":
@@ -168,24 +168,24 @@ def print_end(
         if decided and not planner.launches:
             results.print(planner.next_step(name, account.job), markup=False)
         elif decided and not launched:
-            results.print(f"Not run. Run it with: mlcd launch {name}")
+            results.print(f"The job was not run. Run it with: mlcd launch {name}")
         if account.status == "failed" and account.history.saved_samples:
-            results.print(f"Go on from what is saved: {raise_limits_command(name, account)}")
+            results.print(f"Continue from the saved work: {raise_limits_command(name, account)}")
         curve = f", mlcd curves {name}" if decision is not None and decision.curve else ""
         results.print(f"More: mlcd show {name}, mlcd report {name}{curve}", style="dim")
     return code
 
 
 def _code_of(account: Account) -> ExitCode:
-    """What a command that has followed a run to here exits with."""
+    """The exit code of a command that followed the run up to now."""
     decision = account.decision
     if decision is not None and decision.configuration is None:
-        # Where every trial ended with the same error of its server, there was nothing to decide about.
+        # If every trial ended with the same error of its server, nothing was measured.
         mistaken = not planner_of(account.job).launches and account.history.mistake is not None
         return ExitCode.REFUSED if mistaken else ExitCode.INFEASIBLE
     return ExitCode.UNFINISHED if account.ended is not None and not account.ended.finished else ExitCode.DONE
 
 
 def printer_of(output: str, before: Account | None = None) -> EntryPrinter | EventStream:
-    """What shows a run as it goes: for people, or as events. `before`: the run as far as it was shown."""
+    """What prints a run: as text, or as events. `before`: the state of the run that was shown before."""
     return EventStream(consoles()[1], before) if output == EVENTS else EntryPrinter(output == "table", before)

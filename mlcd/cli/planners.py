@@ -99,10 +99,10 @@ def command_of(kind: str) -> click.Command:
         **chosen: Any,
     ) -> int:
         from mlcd.cli.drive import begin
-        from mlcd.cli.messages import How
+        from mlcd.cli.messages import RunOptions
         from mlcd.core.ledger import LabelUpdate
 
-        how = How(decide_only, yes, detach, output, LabelUpdate.of(project or None, tags))
+        options = RunOptions(decide_only, yes, detach, output, LabelUpdate.of(project or None, tags))
         job = read_job(kind, job_path, chosen)  # before it is sent, so that a mistake is reported with its line
         if (server := chosen_server()) is not None:
             if begin_from:
@@ -113,10 +113,10 @@ def command_of(kind: str) -> click.Command:
                 )
             from mlcd.cli.remote_runs import begin_remote, submission_of_file
 
-            return begin_remote(server, submission_of_file(kind, job_path, chosen), how)
+            return begin_remote(server, submission_of_file(kind, job_path, chosen), options)
         if variables:
             job = replace(job, task={**job.task, "envs": {**(job.task.get("envs") or {}), **variables}})
-        return begin(job, how, begin_from)
+        return begin(job, options, begin_from)
 
     more = {"train": (env_option, begin_from), "tune": ()}.get(kind, (env_option,))
     text = HELP.get(kind)
@@ -188,7 +188,7 @@ def serve(
     """
     from mlcd.cli.deploy import begin_and_deploy
     from mlcd.cli.drive import begin
-    from mlcd.cli.messages import How
+    from mlcd.cli.messages import RunOptions
     from mlcd.core.ledger import LabelUpdate
     from mlcd.planners.serve.space import load_knobs
 
@@ -200,7 +200,7 @@ def serve(
             "--watch-json ends with the decision: leave out --deploy, and deploy afterwards: mlcd deploy RUN -o json"
         )
     labels = LabelUpdate.of(project or None, tags)
-    how = How(decide_only=True, yes=yes, detach=False, output=output, labels=labels)
+    options = RunOptions(decide_only=True, yes=yes, detach=False, output=output, labels=labels)
     file = load_knobs(knobs) if knobs is not None else None
     if samples is None and min_agreement is not None:
         raise UserError("--min-agreement needs --samples")
@@ -214,9 +214,9 @@ def serve(
         from mlcd.service.remote.requests import Submission
 
         text = knobs.read_text(encoding="utf-8") if knobs is not None else None
-        return begin_remote(server, Submission("serve", typed_options(chosen), model=model, knobs=text), how)
+        return begin_remote(server, Submission("serve", typed_options(chosen), model=model, knobs=text), options)
     job = _serving_job(model, file, chosen, samples, min_agreement)
-    return begin_and_deploy(job, how) if deploy else begin(job, how)
+    return begin_and_deploy(job, options) if deploy else begin(job, options)
 
 
 def _serving_job(

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from mlcd.cli.drive import Live
-from mlcd.cli.messages import agree_to_rent, print_note
+from mlcd.cli.drive import RunDisplay
+from mlcd.cli.messages import confirm_rental, print_note
 from mlcd.cli.options import confirmed, job_file, open_ledger, output, print_answer, with_options
 from mlcd.cli.planner_options import options_of
 from mlcd.clouds.recording import recording_of, save_recording
@@ -54,13 +54,13 @@ def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> 
         job = replace(job, search=replace(job.search, max_probe_usd=inf))
     out.mkdir(parents=True, exist_ok=True)  # so that an unwritable folder fails now, not after hours
     ledger = open_ledger()
-    live = Live(ledger, "json")
+    display = RunDisplay(ledger, "json")
     with ExitStack() as held:
-        agree = partial(agree_to_rent, yes=yes)
-        run = start(job, ledger, live.on_entry, live.report, held=held, agree=agree)
-        print_note(run.cloud.lacks, live.printer.progress)
-        held.enter_context(live.showing(run.name))
-        run.search(held.enter_context(live.stopping(run)(Purpose.PROBE)))
+        agree = partial(confirm_rental, yes=yes)
+        run = start(job, ledger, display.on_entry, display.report, held=held, agree=agree)
+        print_note(run.cloud.lacks, display.printer.progress)
+        held.enter_context(display.showing(run.name))
+        run.search(held.enter_context(display.stopping(run)(Purpose.PROBE)))
     recording = recording_of(run.name, run.book.account)
     save_recording(recording, out)
     count = len(recording.points)

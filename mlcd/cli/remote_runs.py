@@ -1,4 +1,4 @@
-"""Runs on a server, with the same output as local ones: start, resume, launch and follow them."""
+"""Start, resume, launch and follow runs of a server, with the same output as local runs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rich.markup import escape
 
 from mlcd.cli.events import EventStream
 from mlcd.cli.messages import (
-    How,
-    agree,
-    agree_to_limits,
+    RunOptions,
+    confirm,
+    confirm_new_limits,
     detached_error,
     print_detached,
     print_end,
@@ -46,7 +46,7 @@ RELEASE_TIMEOUT_S, POLL_S = 20.0, 0.2
 
 
 class RemoteRun(AnyRun):
-    """A run that a server drives: it is asked for what is next, and followed."""
+    """A run that a server drives. Each step is requested from the server, and its entries are printed as they come."""
 
     def __init__(self, server: Server, run: str, output: str, *, launches: bool = False, known: bool = False) -> None:
         """`launches`: the server launches the decision by itself. `known`: the entries so far were printed before."""
@@ -82,12 +82,12 @@ class RemoteRun(AnyRun):
             self.follow_next(_is_over)
 
     def follow_next(self, done: Callable[[Account], bool]) -> None:
-        """Follow it until it is done, but not before a new entry: until then it has not begun what was requested."""
+        """Follow it until it is done, but at least to the next entry: before that, the request has not taken effect."""
         before = self.ledger.last_seq(self.name)
         self.follow(lambda account, idle: self.ledger.last_seq(self.name) > before and done(account))
 
     def follow(self, until: Callable[[Account, bool], bool]) -> None:
-        """Print every new entry, until `until` is true. It gets the account, and whether no process drives the run.
+        """Print every new entry, until `until(account, idle)` is true; `idle`: no process drives the run.
 
         Ctrl-C stops following, not the run: the message says how to follow it again, and how to stop it.
         """
@@ -102,7 +102,7 @@ class RemoteRun(AnyRun):
                 ):
                     self.printer(new)
                     if isinstance(new.entry, Started):
-                        with suppress(MlcdError):  # only the server may know
+                        with suppress(MlcdError):  # perhaps only the server can compute it
                             job, space = self.account.job, self.account.space
                             print_note(planner_of(job).expectation(job, space), self.printer.progress)
                     if isinstance(new.entry, Stopped):
@@ -135,50 +135,54 @@ def submission_of_file(kind: str, path: Path, chosen: Mapping[str, Any]) -> Subm
     return Submission(kind, typed_options(chosen), text, path.name)
 
 
-def begin_remote(server: Server, submission: Submission, how: How) -> int:
-    """Start a run on a server and follow it to its end; if the user has to be asked, it waits at its decision."""
-    how.confirm_detached()
-    launch = how.unasked and is_launched(submission.kind)
+def begin_remote(server: Server, submission: Submission, options: RunOptions) -> int:
+    """Start a run on a server and follow it to its end. If the user has to be asked, it waits at the decision."""
+    options.confirm_detached()
+    launch = options.launches_without_asking and is_launched(submission.kind)
     _, progress = consoles()
-    submission = replace(submission, project=how.labels.project or "", tags=how.labels.add_tags)
-    name = submit(server, submission, launch, partial(agree, yes=how.yes), lambda words: progress.print(escape(words)))
-    run = RemoteRun(server, name, how.output, launches=launch)
-    return run.left() if how.detach else _see_through(run, how)
+    submission = replace(submission, project=options.labels.project or "", tags=options.labels.add_tags)
+    name = submit(
+        server, submission, launch, partial(confirm, yes=options.yes), lambda words: progress.print(escape(words))
+    )
+    run = RemoteRun(server, name, options.output, launches=launch)
+    return run.left() if options.detach else _see_through(run, options)
 
 
-def resume_remote(server: Server, run: str, limits: Mapping[str, str], how: How) -> int:
+def resume_remote(server: Server, run: str, limits: Mapping[str, str], options: RunOptions) -> int:
     """Resume a run on a server, with new limits if given."""
-    how.confirm_detached()
-    resumed = RemoteRun(server, RemoteLedger(server).find(run), how.output, known=True)
+    options.confirm_detached()
+    resumed = RemoteRun(server, RemoteLedger(server).find(run), options.output, known=True)
     job = resumed.account.job
-    agree_to_limits(job, goal_again(job, parse_options("what-if", limits)), how.yes)
-    resumed.launches = how.unasked and planner_of(job).launches
+    confirm_new_limits(job, goal_again(job, parse_options("what-if", limits)), options.yes)
+    resumed.launches = options.launches_without_asking and planner_of(job).launches
     undecided = resumed.account.decision is None
-    # If the run is over, the server's answer says whether it can be resumed.
+    # If the run is over, the server says whether it can be resumed.
     over = resumed.account.status in (Status.FINISHED, Status.INFEASIBLE)
     if undecided or resumed.launches or over or limits:
         request_action(server, "resume", resumed.name, agreed=True, launch=resumed.launches, **limits)
-    if how.detach:
+    if options.detach:
         return resumed.left()
     if limits and not resumed.launches:
-        resumed.follow_next(_is_decided)  # again: the decision under the old limits does not count
+        resumed.follow_next(_is_decided)  # wait for the decision under the new limits
     elif not limits:
         resumed.printer.show_decision()
-    return _see_through(resumed, how)
+    return _see_through(resumed, options)
 
 
-def launch_remote(server: Server, run: str, how: How) -> int:
+def launch_remote(server: Server, run: str, options: RunOptions) -> int:
     """Launch the decision of a run on a server."""
-    launched = RemoteRun(server, RemoteLedger(server).find(run), how.output, known=True)
+    launched = RemoteRun(server, RemoteLedger(server).find(run), options.output, known=True)
     request_action(server, "launch", launched.name)
-    if how.detach:
+    if options.detach:
         return launched.left()
     launched.follow_next(_is_over)
     return launched.end()
 
 
-def _see_through(run: RemoteRun, how: How) -> int:
-    launched = run.see_through(not how.decide_only, lambda purpose: nullcontext(lambda: False), how.agrees)
+def _see_through(run: RemoteRun, options: RunOptions) -> int:
+    launched = run.see_through(
+        not options.decide_only, lambda purpose: nullcontext(lambda: False), options.confirm_launch
+    )
     return run.end(launched=launched)
 
 
@@ -187,6 +191,6 @@ def _is_decided(account: Account) -> bool:
 
 
 def _is_over(account: Account) -> bool:
-    """Whether no more entries are expected: it has ended, was stopped, or has nothing to launch."""
+    """Whether no more entries will come: the run has ended, was stopped, or has nothing to launch."""
     nothing = account.decision is not None and account.decision.configuration is None
     return account.stopped or account.ended is not None or nothing

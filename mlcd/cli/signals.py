@@ -26,7 +26,7 @@ from mlcd.core.exit_codes import ExitCode
 
 @contextmanager
 def stop_on_ctrl_c(console: Console, step: str, *, soon: bool = False) -> Iterator[Callable[[], bool]]:
-    """Yields a function that tells whether Ctrl-C was pressed. `step`: what is running, for the message.
+    """Yields a function that says whether Ctrl-C was pressed. `step`: what is running, for the message.
 
     `soon`: the step is stopped at once, since its work is saved.
     """
@@ -64,10 +64,10 @@ def survive_hangup(run: str, may_launch: Callable[[], bool]) -> Iterator[None]:
 
         successor = hand_over(run, may_launch())
         with suppress(OSError, RuntimeError):  # it has to end even if the message cannot be printed
-            told = f"told to end; process {successor} continues run '{run}'. "
-            told += f"Follow it: mlcd attach {run}; stop it: mlcd stop {run}"
-            click.echo(f"mlcd: {told}", err=True)
-            handed_over(told)
+            words = f"this process has to end; process {successor} continues run '{run}'. "
+            words += f"Follow it: mlcd attach {run}; stop it: mlcd stop {run}"
+            click.echo(f"mlcd: {words}", err=True)
+            handed_over(words)
         os._exit(ExitCode.HANDED_OVER)  # like a kill: the successor settles open launches, or rejoins them
 
     def on_quit(number: int, frame: FrameType | None) -> None:

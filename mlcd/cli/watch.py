@@ -18,7 +18,7 @@ from mlcd.reports.view.view import last_reason
 POLL_S = 0.2
 """Polling interval of the local ledger."""
 TAKEOVER_TIMEOUT_S = 3.0
-"""How long an unfinished run may be without a driver, while another process takes it over."""
+"""How long an unfinished run may have no driver while another process takes it over."""
 ACTIVE = ("searching", "running")
 
 

@@ -50,7 +50,11 @@ def test_malformed_yaml_is_told_with_line_and_column(mlcd: Mlcd, tmp_path: Path)
         ("", "resources: {infra: azzure}\n", "unknown cloud 'azzure': did you mean 'azure'?"),
         ("", "resources: {accelerators: GB300}\n", "no catalog here has GB300; they have A100, "),
         ("", "resources: {accelerators: [GB300, MI300X]}\n", "no catalog here has GB300 or MI300X; they have A100, "),
-        ("", "resources: {accelerators: {H100: 3}}\n", "no type here has accelerators H100:3; relax that, or see"),
+        (
+            "",
+            "resources: {accelerators: {H100: 3}}\n",
+            "no type here has accelerators H100:3; relax that, or list the types",
+        ),
         ("", "resources: {cpus: lots}\n", "job.yaml:3:13: cpus 'lots': expected a number"),
     ],
 )

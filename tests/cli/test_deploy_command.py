@@ -17,7 +17,7 @@ from mlcd_fixtures.serving_runs import JOB as ONNX
 from mlcd_fixtures.serving_runs import serving_run
 
 from mlcd.cli.deploy import begin_and_deploy
-from mlcd.cli.messages import How
+from mlcd.cli.messages import RunOptions
 from mlcd.core.errors import WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger
@@ -125,4 +125,4 @@ def test_what_cannot_be_deployed_is_one_line(mlcd: Mlcd, chat: Callable[..., str
 
 def test_serve_refuses_to_deploy_an_onnx_model_before_anything_is_spent(home: Path) -> None:
     with pytest.raises(WrongState, match="--deploy: this job does not serve a language model"):
-        begin_and_deploy(ONNX, How(decide_only=True, yes=True, detach=False, output="table"))
+        begin_and_deploy(ONNX, RunOptions(decide_only=True, yes=True, detach=False, output="table"))

@@ -164,11 +164,11 @@ def test_killed_told_to_end_at_its_limit_and_hung_up_a_job_loses_no_work_and_pay
     foreground.send_signal(signal.SIGTERM)  # and the next one told to end
     _, err = foreground.communicate(timeout=300)
     assert foreground.returncode == 128 + signal.SIGTERM
-    assert "told to end; process" in err
+    assert "this process has to end; process" in err
     until(lambda: driver(folder) is not None)
     code, out = run(folder, "attach", "last")
     assert code == 1, out
-    assert "Go on from what is saved: mlcd resume" in out
+    assert "Continue from the saved work: mlcd resume" in out
     account = last_account(folder / "home")
     assert account.status == "failed"
     assert account.history.spent_usd <= 50.0

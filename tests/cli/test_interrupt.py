@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from mlcd.cli.drive import Live, see_through
-from mlcd.cli.messages import How
+from mlcd.cli.drive import RunDisplay, see_through
+from mlcd.cli.messages import RunOptions
 from mlcd.cli.signals import stop_on_ctrl_c
 from mlcd.core.backend import Backend, Launch, Provenance
 from mlcd.core.errors import Interrupted
@@ -130,7 +130,9 @@ def test_ctrl_c_during_the_last_probe_keeps_the_decision_and_runs_nothing(
     last = len(undisturbed.book.account.history.measurements) - 1
     run, cloud = begin(ledger, recorded_job(), presses=1, during=last)
     with pytest.raises(Interrupted, match=r"the decision is kept\. Go on with: mlcd resume demo-2"):
-        see_through(run, Live(ledger, "json"), How(decide_only=False, yes=True, detach=False, output="json"))
+        see_through(
+            run, RunDisplay(ledger, "json"), RunOptions(decide_only=False, yes=True, detach=False, output="json")
+        )
     assert run.decision == decision
     assert ledger.account(run.name).status is Status.DECIDED
     assert len(cloud.torn_down) == last + 1
@@ -145,7 +147,9 @@ def test_ctrl_c_twice_stops_the_job_itself_and_pays_for_what_it_took(
     final = len(undisturbed.book.account.history.measurements)
     run, cloud = begin(ledger, recorded_job(), presses=2, during=final)
     with pytest.raises(Interrupted, match="Go on with: mlcd resume demo-2"):
-        see_through(run, Live(ledger, "json"), How(decide_only=False, yes=True, detach=False, output="json"))
+        see_through(
+            run, RunDisplay(ledger, "json"), RunOptions(decide_only=False, yes=True, detach=False, output="json")
+        )
     (cut,) = ledger.account(run.name).history.runs
     assert cut.outcome is Outcome.INTERRUPTED
     assert 0 < cut.usd < run.book.account.decision.forecast.usd  # type: ignore[union-attr]
@@ -229,7 +233,7 @@ def at_a_terminal(job: Path, answer: Callable[[subprocess.Popen[bytes], int], ob
 def test_the_question_can_be_answered_with_no(mlcd: Mlcd, recorded_job: WriteJob) -> None:
     code, shown = at_a_terminal(recorded_job(), lambda train, master: os.write(master, b"n\n"))
     assert code == 0
-    assert "Not run. Run it with: mlcd launch demo-1" in shown
+    assert "The job was not run. Run it with: mlcd launch demo-1" in shown
     assert mlcd("show", "last", "-o", "json").document["status"] == "decided"
 
 

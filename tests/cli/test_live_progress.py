@@ -20,7 +20,7 @@ from rich.console import Console
 from served import Service, one_person
 
 from mlcd.cli import main
-from mlcd.cli.drive import Live
+from mlcd.cli.drive import RunDisplay
 from mlcd.cli.messages import EntryPrinter
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
@@ -130,10 +130,10 @@ def test_a_live_run_of_a_terminal_shows_a_line_there_and_is_noted_for_others_unt
 ) -> None:
     ledger = service.ledger
     run = ledger.begin("digits", VirtualClock(), LIVE).run
-    live = Live(ledger, "table")
+    display = RunDisplay(ledger, "table")
     launch = Launch(f"{run}-1", SPACE.configurations[0], Purpose.RUN, 100.0, None, 1)
-    with ledger.hold(run), live.showing(run):
-        live.report(JOB, launch, Sample(2.0, 30.0))
+    with ledger.hold(run), display.showing(run):
+        display.report(JOB, launch, Sample(2.0, 30.0))
         until_s = monotonic() + PATIENCE_S
         while not (noted := ledger.progress([run])) and monotonic() < until_s:
             select.select([], [], [], 0.01)

@@ -124,7 +124,7 @@ def test_at_a_terminal_it_is_asked_for_and_no_leaves_nothing(
     answer = mlcd("train", job, "--on", "skypilot:aws", "--budget", "20")
     assert answer.code == ExitCode.YES_NEEDED
     assert "Proceed? [y/N]" in answer.err
-    assert "not begun; nothing was ordered" in answer.err
+    assert "cancelled; nothing was ordered" in answer.err
     assert mlcd("runs", "-o", "json").document == {"runs": []}
 
 
@@ -158,16 +158,16 @@ def test_new_limits_of_a_run_that_rents_are_asked_for(
 
 
 def test_yes_and_minus_y_agree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from mlcd.cli.messages import agree
+    from mlcd.cli.messages import confirm
 
-    agree("It rents.", yes=True)
+    confirm("It rents.", yes=True)
     assert "It rents." in capsys.readouterr().err  # told, and not asked
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     monkeypatch.setattr("mlcd.cli.messages.can_ask", lambda: True)
-    agree("It rents.", yes=False)
+    confirm("It rents.", yes=False)
     monkeypatch.setattr(sys, "stdin", Terminal("\n"))
-    with pytest.raises(MlcdError, match="not begun"):
-        agree("It rents.", yes=False)
+    with pytest.raises(MlcdError, match="cancelled"):
+        confirm("It rents.", yes=False)
 
 
 @pytest.mark.parametrize("limits", ["", "budget: $40", "goal: cheapest\ndeadline: 5h", "budget: $3"])

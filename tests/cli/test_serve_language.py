@@ -150,7 +150,7 @@ def test_a_file_of_prompts_that_is_not_there_is_told_before_anything_is_started(
 
 def test_requests_that_are_longer_than_the_model_takes_are_refused(mlcd: Mlcd, model: Path, tmp_path: Path) -> None:
     answer = mlcd("serve", model, "--knobs", knobs_file(tmp_path), "--input-tokens", "5000")
-    refused(answer, "the model takes 2048")
+    refused(answer, "the model takes at most 2048")
 
 
 def test_a_model_that_does_not_fit_is_refused_before_anything_is_spent(mlcd: Mlcd, model: Path, tmp_path: Path) -> None:
@@ -162,11 +162,11 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_is_spent(mlcd: Mlc
     "options, words",
     [
         (("--endpoint", "http://127.0.0.1:9"), "connection refused"),
-        (("m", "--endpoint", "http://127.0.0.1:9"), "say what it costs an hour"),
+        (("m", "--endpoint", "http://127.0.0.1:9"), "give its price an hour"),
         (("m", "--endpoint", "localhost:9", "--price", "1"), "expected the address of a server"),
-        (("m", "--endpoint", "http://h", "--engine", "vllm"), "give one of them"),
-        (("--engine", "vllm"), "which model?"),
-        ((), "which model?"),
+        (("m", "--endpoint", "http://h", "--engine", "vllm"), "give only one of them"),
+        (("--engine", "vllm"), "no model given"),
+        ((), "no model given"),
         (("model.onnx", "--input-tokens", "8"), "--input-tokens is for a language model"),
         (("a", "--model", "b"), "two models"),
         (("m", "--engine", "vllm", "--sweep", "0"), "concurrent requests"),

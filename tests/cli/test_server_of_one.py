@@ -52,7 +52,7 @@ def test_what_was_submitted_to_be_run_stops_at_its_decision_where_that_is_asked_
     resumed = there("resume", run, "--decide-only")
     assert resumed.code == 0, resumed
     assert "Decision (simulated): " in resumed.out
-    assert f"Not run. Run it with: mlcd launch {run}" in resumed.out
+    assert f"The job was not run. Run it with: mlcd launch {run}" in resumed.out
     assert service.ledger.account(run).status == "decided"
     assert "Final run: " in there("resume", run, "-y").out
 

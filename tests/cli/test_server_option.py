@@ -171,7 +171,7 @@ def test_a_decision_is_launched_and_watched_and_cannot_be_launched_again(there: 
     run = there("train", write_job(search=ALONE), "--decide-only", "-o", "json").document["run"]
     resumed = there("resume", run, "--decide-only")
     assert resumed.code == 0
-    assert f"Not run. Run it with: mlcd launch {run}" in resumed.out
+    assert f"The job was not run. Run it with: mlcd launch {run}" in resumed.out
     launched = there("launch", run)
     assert launched.code == 0, launched
     assert "Final run: " in launched.out
@@ -194,7 +194,7 @@ def test_a_run_that_was_stopped_goes_on_to_its_decision_and_then_to_its_end(
     assert resumed.code == 0, resumed
     assert "search ended: " in resumed.err
     assert "Decision (simulated): " in resumed.out
-    assert f"Not run. Run it with: mlcd launch {run}" in resumed.out
+    assert f"The job was not run. Run it with: mlcd launch {run}" in resumed.out
     finished = there("resume", run, "-y")
     assert finished.code == 0, finished
     assert "Decision (simulated): " in finished.out
@@ -332,14 +332,16 @@ def test_ctrl_c_leaves_the_run_alone_and_says_how_to_come_back(service: Service,
         last = it.stderr.read()
     mlcd = f"mlcd --server {service.url}"
     assert first.startswith(f"{run}  simulated")
-    how = f"mlcd: detached; run '{run}' continues. Follow it again: {mlcd} attach {run}; stop it: {mlcd} stop {run}\n"
-    assert last == how
+    how = f"Follow it again: {mlcd} attach {run}; stop it: {mlcd} stop {run}\n"
+    assert last == f"mlcd: stopped following; run '{run}' continues. {how}"
     # Where Ctrl-C meets a module that is being imported, CPython ends itself by the signal, though it was caught.
     assert it.returncode in (ExitCode.INTERRUPTED, -signal.SIGINT)
     assert service.ledger.account(run).status == "searching"
 
 
-@pytest.mark.parametrize(("typed", "words"), [("n", "Not run. Run it with: mlcd launch"), ("y", "Final run: ")])
+@pytest.mark.parametrize(
+    ("typed", "words"), [("n", "The job was not run. Run it with: mlcd launch"), ("y", "Final run: ")]
+)
 def test_whoever_sits_at_a_terminal_is_asked_before_it_is_run(
     service: Service, write_job: WriteJob, home: Path, typed: str, words: str
 ) -> None:
