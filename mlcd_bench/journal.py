@@ -30,11 +30,11 @@ class Journal:
         for number, line in enumerate(text[:whole].splitlines(), start=1):
             try:
                 document = json.loads(line)
-                told = json.dumps(document.pop("setting"), sort_keys=True)
+                setting = json.dumps(document.pop("setting"), sort_keys=True)
                 result = Result.of(document)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise UserError(f"{path}:{number}: not a result of mlcd bench; name another file to resume") from error
-            self._known[_key(result, told)] = result
+            self._known[_key(result, setting)] = result
         self._file = path.open("ab")
         self._file.truncate(whole)
 
@@ -43,7 +43,7 @@ class Journal:
 
     def find(self, problem: Problem, method: str, seed: int, setting: Setting) -> Result | None:
         """The stored result of this run, if there is one."""
-        asked: Key = (
+        key: Key = (
             problem.recording.name,
             str(problem.scenario),
             problem.limit_factor,
@@ -54,7 +54,7 @@ class Journal:
             seed,
             json.dumps(_setting_document(setting), sort_keys=True),
         )
-        return self._known.get(asked)
+        return self._known.get(key)
 
     def add(self, result: Result, setting: Setting) -> None:
         """Append a result and flush it to the operating system."""

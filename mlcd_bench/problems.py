@@ -51,13 +51,13 @@ def problems(
     recordings: Iterable[Recording], scenarios: Sequence[Scenario], limit_factors: Sequence[float]
 ) -> list[Problem]:
     """Every recording under every scenario and, if it has a limit, every factor."""
-    found = []
+    all_problems = []
     for recording in recordings:
         space, job = recording.space, job_of(recording)
         for scenario in scenarios:
             factors: Sequence[float | None] = [None] if scenario is Scenario.FASTEST else list(limit_factors)
-            found += [_problem(recording, space, job, scenario, factor) for factor in factors]
-    return found
+            all_problems += [_problem(recording, space, job, scenario, factor) for factor in factors]
+    return all_problems
 
 
 def rescaled(recordings: Sequence[Recording], hours: Sequence[float]) -> list[Recording]:

@@ -118,15 +118,15 @@ def _duels(results: Sequence[Result], method: str) -> Iterable[Duel]:
 def _places(results: Sequence[Result], panel: Panel, method: str) -> Iterable[Place]:
     """The recordings of a panel, the largest loss first."""
     here = [r for r in results if (r.scenario, r.limit_factor) == (panel.scenario, panel.limit_factor)]
-    found = []
+    places = []
     for recording, group in _grouped(here, lambda r: r.recording).items():
         medians = {name: _whole_median(runs) for name, runs in _grouped(group, lambda r: r.method).items()}
         ours = medians.get(method, inf)
         # A tie counts for us, so that the order of names cannot turn it into a loss.
         best = min(medians, key=lambda name: (medians[name], name != method))
         if isfinite(medians[best]):
-            found.append(Place(recording, best, medians[best], ours if isfinite(ours) else None))
-    return sorted(found, key=lambda p: (-(p.median / p.best_median if p.median is not None else inf), p.recording))
+            places.append(Place(recording, best, medians[best], ours if isfinite(ours) else None))
+    return sorted(places, key=lambda p: (-(p.median / p.best_median if p.median is not None else inf), p.recording))
 
 
 def _whole_median(runs: Sequence[Result]) -> float:

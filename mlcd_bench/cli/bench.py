@@ -114,20 +114,20 @@ def train(
     loaded = _load(recordings)
     if hours is not None:
         loaded = rescaled(loaded, _numbers("--hours", hours, "1,4,20", 0.01, "or the job is too short"))
-    found = problems(loaded, scenarios, factors)
+    posed = problems(loaded, scenarios, factors)
     look = early_look if early_look and early_look < 1 else None
     setting = Setting(noise, failures, look, parallel, checkpoints, earlier)
-    todo = tasks(found, names, range(seeds))
+    todo = tasks(posed, names, range(seeds))
     if html is not None:
         html.open("a").close()  # fail now if it cannot be written, not after half an hour
-    outcomes = _hold(found, todo, setting, processes, resume)
+    outcomes = _hold(posed, todo, setting, processes, resume)
     done = [outcome for outcome in outcomes if isinstance(outcome, Result)]
     crashes = [outcome for outcome in outcomes if isinstance(outcome, Crash)]
     _tell(crashes, len(todo))
     if html is not None:
         from mlcd_bench.page import page
 
-        html.write_text(page(_contest(found, done, setting, seeds, [str(c) for c in crashes])), encoding="utf-8")
+        html.write_text(page(_contest(posed, done, setting, seeds, [str(c) for c in crashes])), encoding="utf-8")
     if output == "json":
         _print(done)
     elif done:
@@ -136,7 +136,7 @@ def train(
 
 
 def _hold(
-    found: Sequence[Problem], todo: Sequence[Task], setting: Setting, processes: int | None, resume: Path | None
+    posed: Sequence[Problem], todo: Sequence[Task], setting: Setting, processes: int | None, resume: Path | None
 ) -> list[Result | Crash]:
     """Make the runs with a progress bar, and return them in the order of the report."""
     import os
@@ -147,9 +147,9 @@ def _hold(
     from mlcd_bench.journal import Journal
 
     journal = Journal(resume) if resume is not None else None
-    made = contest(found, todo, setting, processes or os.cpu_count() or 1, journal)
+    runs = contest(posed, todo, setting, processes or os.cpu_count() or 1, journal)
     try:
-        outcomes = dict(track(made, "searching", len(todo), console=consoles()[1], transient=True))
+        outcomes = dict(track(runs, "searching", len(todo), console=consoles()[1], transient=True))
     finally:
         if journal is not None:
             journal.close()
@@ -178,12 +178,12 @@ def _load(recordings: Sequence[str]) -> list[Recording]:
 
 def _numbers(option: str, parsed_by: str, example: str, least: float, why: str) -> list[float]:
     try:
-        found = [float(part) for part in parsed_by.split(",")]
+        numbers = [float(part) for part in parsed_by.split(",")]
     except ValueError:
         raise click.BadParameter(f"'{parsed_by}': expected numbers, such as {example}", param_hint=option) from None
-    if any(not least <= number < 1e6 for number in found):
+    if any(not least <= number < 1e6 for number in numbers):
         raise click.BadParameter(f"'{parsed_by}': each must be {least:g} or more, {why}", param_hint=option)
-    return found
+    return numbers
 
 
 def _print(done: Sequence[Result]) -> None:

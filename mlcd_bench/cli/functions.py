@@ -36,12 +36,12 @@ RULES = (
 
 def _factors(ctx: click.Context, param: click.Parameter, parsed_by: str) -> tuple[float, ...]:
     try:
-        found = tuple(sorted({float(part) for part in parsed_by.split(",")}))
+        factors = tuple(sorted({float(part) for part in parsed_by.split(",")}))
     except ValueError:
-        found = (0.0,)
-    if not all(1 <= factor < 1e6 for factor in found):
+        factors = (0.0,)
+    if not all(1 <= factor < 1e6 for factor in factors):
         raise click.BadParameter(f"'{parsed_by}': expected multiples of 1 or more, such as 1.2,2", ctx, param)
-    return found
+    return factors
 
 
 @click.command()
@@ -85,7 +85,7 @@ def functions(
     setting = Setting(trials, seeds, limit_factor)
     results, progress = consoles()
     with progress.status("") as status:
-        made = compete(
+        comparison = compete(
             jobs,
             phases,
             methods,
@@ -94,10 +94,10 @@ def functions(
             lambda done, of: status.update(f"{done} of {of} parts"),
         )
     if output == "json":
-        summary = {"savings": _plain(savings(made.cases)), "kept": _plain(kept(made.cases))}
-        print_json({"runs": _plain(made.runs), "summary": summary, "setting": _setting(setting, jobs)})
+        summary = {"savings": _plain(savings(comparison.cases)), "kept": _plain(kept(comparison.cases))}
+        print_json({"runs": _plain(comparison.runs), "summary": summary, "setting": _setting(setting, jobs)})
     else:
-        _show(results, made, setting)
+        _show(results, comparison, setting)
 
 
 def _plain(rows: Sequence[Run] | Sequence[Savings] | Sequence[Kept]) -> list[dict[str, Any]]:
@@ -120,16 +120,16 @@ def _setting(setting: Setting, jobs: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _show(console: Console, made: Contest, setting: Setting) -> None:
+def _show(console: Console, comparison: Contest, setting: Setting) -> None:
     from mlcd_bench.functions import kept, savings
 
-    _show_runs(console, made.runs)
-    _show_kept(console, kept(made.cases))
-    _show_savings(console, savings(made.cases))
+    _show_runs(console, comparison.runs)
+    _show_kept(console, kept(comparison.cases))
+    _show_savings(console, savings(comparison.cases))
     versions = ", ".join(f"{name} {version}" for name, version in _versions().items())
     console.print(MODELLED, highlight=False)
-    told = f"{counted(setting.trials, 'trial')}; seeds 0..{setting.seeds - 1}. {RULES} {versions}."
-    console.print(told, style="dim", highlight=False)
+    note = f"{counted(setting.trials, 'trial')}; seeds 0..{setting.seeds - 1}. {RULES} {versions}."
+    console.print(note, style="dim", highlight=False)
 
 
 def _show_runs(console: Console, runs: Sequence[Run]) -> None:

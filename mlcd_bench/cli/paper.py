@@ -45,9 +45,9 @@ def paper(study: str | None, seeds: int | None, output: str) -> None:
     if study is None:
         _list(results, list(STUDIES.values()), output)
         return
-    found = find(study)
+    selected = find(study)
     documents = []
-    for outcome in _played(found, seeds, progress):
+    for outcome in _played(selected, seeds, progress):
         documents.append(outcome.document())
         if output != "json":
             _show(results, outcome)
@@ -116,7 +116,7 @@ def _claims(outcome: Outcome) -> Table:
         table.add_row(
             claim.figure if new else "",
             escape(claim.says) if new else "",
-            claim.told if new else "",
+            claim.short if new else "",
             finding.who,
             _number(measured.value, claim.unit),
             "" if ends == ["-", "-"] else "..".join(ends),

@@ -96,8 +96,8 @@ def plans(
         with progress.status("learning from the other models"):
             problems = informed(problems, processes)
     todo = [Entry(problem, tuple(methods), seeds, probes) for problem in problems]
-    made = track(played(todo, processes), "probing", len(todo), console=progress, transient=True)
-    runs = [run for each in made for run in each]
+    outcomes = track(played(todo, processes), "probing", len(todo), console=progress, transient=True)
+    runs = [run for each in outcomes for run in each]
     chosen, forecast = choices(runs), forecasts(runs, rows)
     if output == "json":
         setting = {"prior": prior, "probes": probes, "seeds": seeds, "unseen": hidden}
@@ -112,12 +112,12 @@ def plans(
 
 
 def _show_choices(console: Console, rows: Sequence[dict[str, Any]]) -> None:
-    from mlcd_bench.plans.contest import LOOKS
+    from mlcd_bench.plans.contest import SHOWN_AFTER
 
-    after = "/".join(map(str, LOOKS))
+    after = "/".join(map(str, SHOWN_AFTER))
     table = plain_table(("FILE", "GOAL", "METHOD"), ("RUNS", f"WITHIN {after}", "MEAN", "WORST", "MISSED", "OOM"))
     for row in rows:
-        at = [row[f"after_{n}"] for n in LOOKS]
+        at = [row[f"after_{n}"] for n in SHOWN_AFTER]
         figures = (
             "/".join(f"{100 * each['share']:.0f}" for each in at) + " %",
             " ".join(_ratio(each["mean"], 3) for each in at),

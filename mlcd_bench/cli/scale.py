@@ -69,24 +69,24 @@ def scale(
         else:
             everything.append(one)
     left_out = list(dict.fromkeys(left_out))  # once for all clusters
-    asked = [one for one in everything if one.model in models]
-    if left_out and not asked:
+    selected = [one for one in everything if one.model in models]
+    if left_out and not selected:
         raise UserError(left_out[0])
     for why in left_out:
         click.echo(f"left out: {why}", err=True)
     rows, choices = [], []
-    for one in asked:
+    for one in selected:
         others = [other for other in everything if other.cluster == one.cluster and other.model != one.model]
         for name in (name for name in searches if others or name not in NEEDS_OTHERS):
-            found = score(one, name, reference, others)
-            rows += found[0]
-            choices += found[1]
+            scored = score(one, name, reference, others)
+            rows += scored[0]
+            choices += scored[1]
     if not choices:
         alone = f"{', '.join(searches)} learn from other models of the cluster, but there are none"
-        why = alone if asked else "no step time on full nodes fits the batch size of a run"
+        why = alone if selected else "no step time on full nodes fits the batch size of a run"
         raise UserError(f"{folder}: nothing to compare: {why}")
     if output == "json":
-        setting = {"reference": reference, "random": False, "versions": _versions(), **_sizes(asked)}
+        setting = {"reference": reference, "random": False, "versions": _versions(), **_sizes(selected)}
         print_json(
             {
                 "configurations": [vars(row) for row in rows],
@@ -123,8 +123,8 @@ def _problems(
 ) -> list[Problem]:
     from mlcd_bench.scale import problem
 
-    found = (problem(folder, model, cluster, usd_per_node_hour) for cluster in clusters for model in models)
-    return [one for one in found if one is not None]
+    scored = (problem(folder, model, cluster, usd_per_node_hour) for cluster in clusters for model in models)
+    return [one for one in scored if one is not None]
 
 
 def _show(console: Console, choices: Sequence[Choice], pooled: Sequence[Pooled], reference: str) -> None:

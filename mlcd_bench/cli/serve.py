@@ -118,7 +118,7 @@ def serve(
         problems = [unprofiled(problem) for problem in problems]
     results, progress = consoles()
     with progress.status("") as status:
-        made = list(
+        runs = list(
             compete(
                 problems,
                 methods,
@@ -131,9 +131,9 @@ def serve(
         )
     if output == "json":
         setting = {"trials": trials, "seeds": seeds, "noise": noise, "versions": _versions()}
-        print_json({"runs": [vars(run) for run in made], "summary": summary(made), "setting": setting})
+        print_json({"runs": [vars(run) for run in runs], "summary": summary(runs), "setting": setting})
     else:
-        _show(results, made, trials, read.name, seeds, noise)
+        _show(results, runs, trials, read.name, seeds, noise)
 
 
 def _show(console: Console, runs: Sequence[ServeResult], trials: int, name: str, seeds: int, noise: float) -> None:
@@ -147,8 +147,8 @@ def _show(console: Console, runs: Sequence[ServeResult], trials: int, name: str,
         table.add_row(row["method"], str(row["runs"]), *after, worst, f"{row['trials']:.1f}")
     console.print(table)
     versions = ", ".join(f"{what} {version}" for what, version in _versions().items())
-    told = f"{name}: {len({run.model for run in runs})} unseen models, seeds 0..{seeds - 1}, noise {noise:.0%}. {RULES}"
-    console.print(f"{told} {versions}.", style="dim", highlight=False)
+    note = f"{name}: {len({run.model for run in runs})} unseen models, seeds 0..{seeds - 1}, noise {noise:.0%}. {RULES}"
+    console.print(f"{note} {versions}.", style="dim", highlight=False)
 
 
 def _versions() -> dict[str, str]:

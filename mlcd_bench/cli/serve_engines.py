@@ -81,9 +81,9 @@ def _methods(written: str) -> tuple[list[str], list[str]]:
 
 def _show(console: Console, runs: Sequence[EngineRun], trials: int, setting: str) -> None:
     from mlcd_bench.serve import engine_summary
-    from mlcd_bench.serve.engines import LOOKS
+    from mlcd_bench.serve.engines import SHOWN_AFTER
 
-    looks = [n for n in LOOKS if n <= trials] or [trials]
+    looks = [n for n in SHOWN_AFTER if n <= trials] or [trials]
     rows = engine_summary(runs, trials)
     table = plain_table(("METHOD", "CAPS"), ("RUNS", *(f"AFTER {n}" for n in looks), "WORST", "TRIALS"))
     for row in rows:

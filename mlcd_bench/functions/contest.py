@@ -56,19 +56,19 @@ def compete(
     methods: Sequence[str],
     setting: Setting,
     processes: int = 1,
-    told: Callable[[int, int], None] = lambda done, of: None,
+    report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Contest:
     """Every run in order: job, phase, limit, method. The number of processes does not change the results."""
     seeds = [None] * (TUNING in phases) + list(range(setting.seeds)) * (TRAINING in phases)
     tasks = [Task(job, tuple(methods), setting, seed) for job in jobs for seed in seeds]
-    made: dict[Task, list[Run]] = {}
+    runs_of_task: dict[Task, list[Run]] = {}
     for task, runs in zip(tasks, _made(tasks, processes), strict=True):
-        made[task] = sorted(runs, key=lambda run: (run.limit_kind, run.limit, methods.index(run.method)))
-        told(len(made), len(tasks))
+        runs_of_task[task] = sorted(runs, key=lambda run: (run.limit_kind, run.limit, methods.index(run.method)))
+        report(len(runs_of_task), len(tasks))
     rows = []
     for job, tuned in product(jobs, (True, False)):
-        rows += pooled([runs for task, runs in made.items() if (task.job, task.seed is None) == (job, tuned)])
-    return Contest(rows, [case for runs in made.values() for case in cases(runs)])
+        rows += pooled([runs for task, runs in runs_of_task.items() if (task.job, task.seed is None) == (job, tuned)])
+    return Contest(rows, [case for runs in runs_of_task.values() for case in cases(runs)])
 
 
 def _made(tasks: Sequence[Task], processes: int) -> Iterator[list[Run]]:

@@ -64,10 +64,10 @@ Case = list[Run]
 
 def cases(runs: Sequence[Run]) -> list[Case]:
     """Runs grouped by what can be compared with each other."""
-    found: dict[tuple[str, str, str, float], Case] = {}
+    by_case: dict[tuple[str, str, str, float], Case] = {}
     for run in runs:
-        found.setdefault((run.job, run.phase, run.limit_kind, run.limit), []).append(run)
-    return list(found.values())
+        by_case.setdefault((run.job, run.phase, run.limit_kind, run.limit), []).append(run)
+    return list(by_case.values())
 
 
 def pooled(seeds: Sequence[Sequence[Run]]) -> list[Run]:

@@ -67,7 +67,7 @@ def saving(case: Case, method: str, against: str) -> float | None:
 
 def savings(cases: Sequence[Case]) -> list[Savings]:
     """Each planner against the best baseline, and against each of them."""
-    found = []
+    rows = []
     for (phase, kind), claimed in CLAIMS.items():
         mine = [case for case in cases if (case[0].phase, case[0].limit_kind) == (phase, kind)]
         there = {run.method for case in mine for run in case}
@@ -75,17 +75,17 @@ def savings(cases: Sequence[Case]) -> list[Savings]:
             for against in (BEST, *(name for name in BASELINES if name in there)):
                 all_of = [each for case in mine if (each := saving(case, method, against)) is not None]
                 middle, least, most = (median(all_of), min(all_of), max(all_of)) if all_of else (None, None, None)
-                found.append(Savings(phase, kind, method, against, len(all_of), middle, least, most, claimed))
-    return found
+                rows.append(Savings(phase, kind, method, against, len(all_of), middle, least, most, claimed))
+    return rows
 
 
 def kept(cases: Sequence[Case]) -> list[Kept]:
     """For each phase, kind of limit and method."""
     runs = [run for case in cases for run in case]
     keys = dict.fromkeys((run.phase, run.limit_kind, run.method) for run in runs)
-    found = []
+    rows = []
     for key in sorted(keys, key=lambda key: list(CLAIMS).index(key[:2])):
         made = [run for run in runs if (run.phase, run.limit_kind, run.method) == key]
         without_plan, violated = sum(run.hours is None for run in made), sum(run.violated for run in made)
-        found.append(Kept(*key, len(made), without_plan, violated, sum(run.over for run in made)))
-    return found
+        rows.append(Kept(*key, len(made), without_plan, violated, sum(run.over for run in made)))
+    return rows

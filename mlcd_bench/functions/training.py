@@ -80,18 +80,18 @@ def train(bench_job: BenchJob, methods: Sequence[str], seed: int, factors: Seque
     problem = StageProblem(bench_job.model, bench_job.serverless, (Stage(1, bench_job.epochs),))
     all_limits, fits_ms = limits(problem, factors), _fit_all(bench_job, seed)
     # the planner knows the true model, so it needs no margin for model errors
-    told, found = replace(bench_job.model.calibration, rel_error=0.0), []
+    calibration, results = replace(bench_job.model.calibration, rel_error=0.0), []
     for method in methods:
-        strategy = METHODS[method](told, estimate(bench_job, seed))
+        strategy = METHODS[method](calibration, estimate(bench_job, seed))
         first = Timed(strategy)
         first.next_step(_job(bench_job, all_limits[0], seed), Space(()), History())  # it computes its Pareto boundary
         for limit in all_limits:
             if METHODS[method].plan_stages(problem, limit.goal) is None:
-                found.append(Run.of(bench_job.name, TRAINING, limit, method))
+                results.append(Run.of(bench_job.name, TRAINING, limit, method))
             else:
-                made = _train(bench_job, strategy, limit, seed, fits_ms)
-                found.append(replace(made, planning_ms=made.planning_ms + 1_000 * first.seconds))
-    return found
+                run = _train(bench_job, strategy, limit, seed, fits_ms)
+                results.append(replace(run, planning_ms=run.planning_ms + 1_000 * first.seconds))
+    return results
 
 
 def estimate(bench_job: BenchJob, seed: int) -> float:
@@ -140,13 +140,13 @@ def _fit_all(bench_job: BenchJob, seed: int) -> list[float]:
     job, losses = _job(bench_job, Limit(BUDGET, 1.0), seed), _losses(bench_job, seed)
     assert job.target is not None
     seen: tuple[float, ...] = ()
-    found: list[float] = []
-    while len(found) < MOST_EPOCHS * bench_job.epochs and not (seen and job.target.reached(seen[-1])):
+    results: list[float] = []
+    while len(results) < MOST_EPOCHS * bench_job.epochs and not (seen and job.target.reached(seen[-1])):
         seen = (*seen, losses.loss(job, 0, len(seen) + 1))
         before_s = time.perf_counter()
         forecast_from_losses(seen, job.target, estimate(bench_job, seed), MOST_EPOCHS * bench_job.epochs)
-        found.append(1_000 * (time.perf_counter() - before_s))
-    return found
+        results.append(1_000 * (time.perf_counter() - before_s))
+    return results
 
 
 def _job(bench_job: BenchJob, limit: Limit, seed: int) -> Job:

@@ -56,9 +56,9 @@ def measure_batches(
             child.wait()
         complaints.seek(0)
         last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
-    told = {batch.batch: batch for batch in map(_batch, lines)}
+    by_batch = {batch.batch: batch for batch in map(_batch, lines)}
     why = last[0] if last else f"its process ended with status {child.returncode}"
-    return [told.get(batch, Batch(batch, reason=why)) for batch in sorted(batches)]
+    return [by_batch.get(batch, Batch(batch, reason=why)) for batch in sorted(batches)]
 
 
 def _lines(child: subprocess.Popen[bytes], stop: Callable[[], bool], silent_s: float) -> list[bytes]:
@@ -66,7 +66,7 @@ def _lines(child: subprocess.Popen[bytes], stop: Callable[[], bool], silent_s: f
     assert child.stdout is not None
     with selectors.DefaultSelector() as selector, child.stdout as output:
         selector.register(output, selectors.EVENT_READ)
-        found: list[bytes] = []
+        lines: list[bytes] = []
         rest, silent = b"", 0.0
         while silent < silent_s:
             if stop():
@@ -79,13 +79,13 @@ def _lines(child: subprocess.Popen[bytes], stop: Callable[[], bool], silent_s: f
                 child.wait()
                 break
             *whole, rest = (rest + read).split(b"\n")
-            found, silent = found + whole, 0.0
-        return found
+            lines, silent = lines + whole, 0.0
+        return lines
 
 
 def _batch(line: bytes) -> Batch:
-    told = json.loads(line)
-    if "reason" in told:
-        return Batch(told["batch"], reason=told["reason"])
-    middle, high = (float(each) for each in np.quantile(told["seconds"], (0.5, 0.95)))
-    return Batch(told["batch"], told["batch"] / middle, middle, high, told["peak_gb"])
+    row = json.loads(line)
+    if "reason" in row:
+        return Batch(row["batch"], reason=row["reason"])
+    middle, high = (float(each) for each in np.quantile(row["seconds"], (0.5, 0.95)))
+    return Batch(row["batch"], row["batch"] / middle, middle, high, row["peak_gb"])

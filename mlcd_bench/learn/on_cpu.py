@@ -140,19 +140,19 @@ class Learning:
             alone = table == self.tables.curves
             try:
                 if self.served and not alone:
-                    found = measure_trials(path, precision, threads, left, shapes, self.stop)
+                    measured = measure_trials(path, precision, threads, left, shapes, self.stop)
                 else:
                     file = self._file(path, precision, scratch, alone)
-                    found = measure_batches(file, threads, left, shapes, self.stop)
+                    measured = measure_batches(file, threads, left, shapes, self.stop)
             except UserError as error:
                 if self.stop():  # Ctrl-C also interrupted the quantisation
                     raise Stopped from None
-                found = [Batch(each, reason=str(error)) for each in left]
-            lost = [row for row in found if row.reason]
+                measured = [Batch(each, reason=str(error)) for each in left]
+            lost = [row for row in measured if row.reason]
             if lost:
                 head = {"model": name, **cell}
                 self.tables.failed.append({**head, "batch": row.batch, "reason": row.reason} for row in lost)
-            yield f"{precision}, {threads} thread{'s' * (threads > 1)}", cell, [row for row in found if row.rate]
+            yield f"{precision}, {threads} thread{'s' * (threads > 1)}", cell, [row for row in measured if row.rate]
 
     def _file(self, path: Path, precision: str, scratch: Path, alone: bool) -> Path:
         try:

@@ -37,16 +37,16 @@ CUT_AT_LEAST = 4.0
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure all that is missing, until the time is up."""
-    began, asked = time.monotonic(), _asked(arguments)
-    cells = Cells(**{name: value for name in Cells.KNOBS if (value := getattr(asked, name))})
-    plan = Plan(Tables(Path(asked.to), Cells.KNOBS), cells, asked.device, began + 60 * asked.minutes)
+    began, options = time.monotonic(), _options(arguments)
+    cells = Cells(**{name: value for name in Cells.KNOBS if (value := getattr(options, name))})
+    plan = Plan(Tables(Path(options.to), Cells.KNOBS), cells, options.device, began + 60 * options.minutes)
     plan.tables.folder.mkdir(parents=True, exist_ok=True)
     _preload()
-    if not asked.models:
+    if not options.models:
         _measure_host(plan)
     plan = _described(plan)
-    chosen = [model.name for model in MODELS if not asked.models or model.name in asked.models.split(",")]
-    alone = [] if asked.models else [operator.name for operator in OPERATORS]
+    chosen = [model.name for model in MODELS if not options.models or model.name in options.models.split(",")]
+    alone = [] if options.models else [operator.name for operator in OPERATORS]
     for work in works(chosen, alone):
         if not plan.time_is_up and not plan.is_done(work):
             _measure(work, plan)
@@ -82,19 +82,20 @@ def _measure_host(plan: Plan) -> None:
 
 def _described(plan: Plan) -> Plan:
     """Determine in a separate process how to cut the device and start processes; write the description."""
-    told, ended = attended(describe, plan, silent_s=SILENT_S, start=plan.start)
-    _say(f"{told} (ended with {ended})")
-    if not told:
+    facts, ended = attended(describe, plan, silent_s=SILENT_S, start=plan.start)
+    _say(f"{facts} (ended with {ended})")
+    if not facts:
         sys.exit("the device could not be opened: see above")
-    if not told["profiles"]:  # the profiler may not see the device in a forked process
+    if not facts["profiles"]:  # the profiler may not see the device in a forked process
         again, ended = attended(describe, plan, silent_s=SILENT_S, start="spawn")
         _say(f"spawned instead: {again} (ended with {ended})")
         plan = replace(plan, start="spawn") if again and again["profiles"] else plan
-    plan = replace(plan, by_stream=told["by_stream"])
+    plan = replace(plan, by_stream=facts["by_stream"])
     way = "the stream of a green context" if plan.by_stream else "a green context made current"
     source = (
-        f"{told['machine']}; Python {platform.python_version()}, {told['versions']}; shares by {way}; random weights, "
-        f"eager mode, one batch at a time, GB of 1e9 bytes; measured {time.strftime('%Y-%m-%d', time.gmtime())} "
+        f"{facts['machine']}; Python {platform.python_version()}, {facts['versions']}; shares by {way}; "
+        f"random weights, eager mode, one batch at a time, GB of 1e9 bytes; "
+        f"measured {time.strftime('%Y-%m-%d', time.gmtime())} "
         "by python3 -m mlcd_bench.learn.on_gpu"
     )
     anatomy = {"cell": list(Cells.KNOBS), "host": "cpu_cores", "memory": "memory_gb"}
@@ -106,41 +107,41 @@ def _described(plan: Plan) -> Plan:
 def describe(plan: Plan, tell: Tell) -> None:
     """The machine's description, whether profiles contain device times, and which way of cutting the device works."""
     device = plan.open()
-    told: dict[str, Any] = {"machine": platform.machine(), "versions": _versions(), "by_stream": True}
+    facts: dict[str, Any] = {"machine": platform.machine(), "versions": _versions(), "by_stream": True}
     try:
-        told["profiles"] = bool(operators(Loaded(OPERATORS[0], device, "fp32"), 8))
+        facts["profiles"] = bool(operators(Loaded(OPERATORS[0], device, "fp32"), 8))
     except RuntimeError as error:
-        told["profiles"] = False
-        told["profiler"] = " ".join(str(error).split())[:160]
+        facts["profiles"] = False
+        facts["profiler"] = " ".join(str(error).split())[:160]
     if isinstance(device, Cuda):
         cuts = ", ".join(f"{share} % is {device.part(share)}" for share in plan.cells.sm_share if share < 100)
-        told["machine"] = f"{device.words} ({cuts})"
-        told["by_stream"] = _cut(device, told, by_stream=True)
-        if not told["by_stream"]:
-            _cut(device, told, by_stream=False)
-    tell(told)
+        facts["machine"] = f"{device.words} ({cuts})"
+        facts["by_stream"] = _cut(device, facts, by_stream=True)
+        if not facts["by_stream"]:
+            _cut(device, facts, by_stream=False)
+    tell(facts)
 
 
-def _cut(device: Cuda, told: dict[str, Any], by_stream: bool) -> bool:
+def _cut(device: Cuda, facts: dict[str, Any], by_stream: bool) -> bool:
     """Whether this way of cutting the device slows it down as it should. The factors are noted."""
     device.by_stream = by_stream
     note = f"slower under 50, 25, 12 %, {'stream' if by_stream else 'context'}"
     try:
-        told[note] = [round(device.slower_by(share), 2) for share in (50, 25, 12)]
-        return bool(told[note][-1] > CUT_AT_LEAST)
+        facts[note] = [round(device.slower_by(share), 2) for share in (50, 25, 12)]
+        return bool(facts[note][-1] > CUT_AT_LEAST)
     except (RuntimeError, AttributeError, TypeError) as error:
-        told[note] = " ".join(str(error).split())[:160]
+        facts[note] = " ".join(str(error).split())[:160]
         return False
 
 
 def _versions() -> str:
-    found = []
+    versions = []
     for library in ("torch", "torchvision", "transformers"):
         try:
-            found.append(f"{library} {import_module(library).__version__}")
+            versions.append(f"{library} {import_module(library).__version__}")
         except ImportError:
             continue
-    return ", ".join(found)
+    return ", ".join(versions)
 
 
 def _preload() -> None:
@@ -163,7 +164,7 @@ def _say(words: str) -> None:
     print(words, flush=True)
 
 
-def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--to", required=True, help="the knowledge folder")
     parser.add_argument("--minutes", type=float, default=9.0, help="stop before the next cell after so long")

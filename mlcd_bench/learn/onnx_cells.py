@@ -27,10 +27,10 @@ def cells(path: Path, threads: int, batches: Sequence[int], shapes: Mapping[str,
     """The result of each batch; `reason` if it did not run."""
     with contextlib.suppress(ImportError):  # a server has it in memory, too
         import_module("aiohttp.web")
-    told, model = open_model(path), Model(path, path.stem, threads)
+    proto, model = open_model(path), Model(path, path.stem, threads)
     for batch in sorted(batches):
         try:
-            feed = example_feed(told, batch, shapes)
+            feed = example_feed(proto, batch, shapes)
             with runtime_errors(path):
                 seconds = timed(lambda feed=feed: _once(model, feed))  # type: ignore[misc]
             yield {"batch": batch, "seconds": seconds, "peak_gb": peak_gb([os.getpid()])}

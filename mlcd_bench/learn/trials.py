@@ -40,7 +40,7 @@ def measure_trials(
     """Every batch, in ascending order."""
     service = ServingTask(ModelFacts(model.stem), path=str(model.resolve()), shapes=shapes, trial_s=LONGEST_S)
     job = Job(model.stem, 0.0, ask=service)
-    found = []
+    results = []
     with TemporaryDirectory(prefix="mlcd-learn-") as home:
         for batch in sorted(batches):
             if stop():
@@ -52,8 +52,8 @@ def measure_trials(
             place = Configuration(Offer("this machine", 1.0, float(threads), 1.0), 1, ServerSettings(knobs))
             label = f"learn-{model.stem}-{precision}-{threads}-{batch}"
             order = Launch(label, place, Purpose.PROBE, 0.0, LONGEST_S, batch)
-            found.append(_batch(batch, profiler.measure(job, order)))
-    return found
+            results.append(_batch(batch, profiler.measure(job, order)))
+    return results
 
 
 def _batch(batch: int, shown: Measurement) -> Batch:

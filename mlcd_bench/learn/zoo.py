@@ -239,12 +239,12 @@ class _Graph:
         """The whole, checked."""
         onnx = _onnx()
         kinds = {"float32": onnx.TensorProto.FLOAT, "int64": onnx.TensorProto.INT64}
-        told = onnx.helper.make_tensor_value_info
+        value_info = onnx.helper.make_tensor_value_info
         graph = onnx.helper.make_graph(
             self.nodes,
             name,
-            [told(each, kinds[kind], shape) for each, (kind, shape) in inputs.items()],
-            [told(each, kinds["float32"], shape) for each, shape in outputs.items()],
+            [value_info(each, kinds[kind], shape) for each, (kind, shape) in inputs.items()],
+            [value_info(each, kinds["float32"], shape) for each, shape in outputs.items()],
             self.weights,
         )
         opsets = [onnx.helper.make_opsetid("", OPSET)]

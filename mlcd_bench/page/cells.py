@@ -68,9 +68,9 @@ def box_plot(spread: Spread, scale: Scale, most: int) -> str:
         element("path", d=f"M{median:.0f} 5V19", class_="middle"),
         element("path", d=f"M{mean:.0f} 12h0.01", class_="mean"),
     )
-    said = f"median {number(spread.median)}, quartiles {number(spread.q1)} and {number(spread.q3)}, "
-    said += f"5 to 95 %: {number(spread.p5)} to {number(spread.p95)}, mean {number(spread.mean)}"
-    return _stretched(said, *drawn)
+    label = f"median {number(spread.median)}, quartiles {number(spread.q1)} and {number(spread.q3)}, "
+    label += f"5 to 95 %: {number(spread.p5)} to {number(spread.p95)}, mean {number(spread.mean)}"
+    return _stretched(label, *drawn)
 
 
 def interval_plot(share: float, low: float, high: float, scale: Scale, most: int) -> str:
@@ -84,13 +84,13 @@ def interval_plot(share: float, low: float, high: float, scale: Scale, most: int
     )
 
 
-def _stretched(said: str, *content: str) -> str:
+def _stretched(label: str, *content: str) -> str:
     return element(
         "svg",
         *content,
         viewBox=f"0 0 {WIDE} {HIGH}",
         preserveAspectRatio="none",
         role="img",
-        aria_label=said,
+        aria_label=label,
         xmlns="http://www.w3.org/2000/svg",
     )

@@ -41,10 +41,10 @@ def _duel(duel: Duel) -> str:
 
 def _panel(method: str, panel: Panel, rows: Sequence[Place]) -> str:
     won = sum(place.best == method for place in rows)
-    said = f"{panel.title}: best on {won} of {len(rows)}"
+    summary = f"{panel.title}: best on {won} of {len(rows)}"
     columns = (("Recording", ""), ("Best", ""), ("Its median", "num"), (text(method), "num"), ("Behind by", "num"))
     drawn = table(f"Best method by recording, {panel.title}", columns, [_place(method, p) for p in rows], "places")
-    return element("details", element("summary", text(said)), drawn)
+    return element("details", element("summary", text(summary)), drawn)
 
 
 def _place(method: str, place: Place) -> str:

@@ -58,8 +58,8 @@ def _header(contest: Contest) -> str:
     ]
     if contest.crashes:
         shown = "".join(element("li", text(words)) for words in contest.crashes[:MOST_CRASHES])
-        told = element("p", text(f"Crashed, and missing below: {counted(len(contest.crashes), 'run')}"))
-        content.append(element("div", told, element("ul", shown), class_="crashes"))
+        heading = element("p", text(f"Crashed, and missing below: {counted(len(contest.crashes), 'run')}"))
+        content.append(element("div", heading, element("ul", shown), class_="crashes"))
     return element("header", *content)
 
 
@@ -75,12 +75,14 @@ def _answer(contest: Contest) -> str:
     mine = [s for s in _all(contest) if s.method == focus.method]
     best_in = sum(panel.best == focus.method for panel in contest.panels)
     runs, chose, over = (sum(getattr(s, name) for s in mine) for name in ("runs", "chose", "over"))
-    said = f"{focus.method} has the best median in {best_in} of {counted(len(contest.panels), 'scenario')}, chose in "
-    return said + f"{percent(chose / runs)} of its runs, and passed its limit in {over or 'none'}."
+    sentence = (
+        f"{focus.method} has the best median in {best_in} of {counted(len(contest.panels), 'scenario')}, chose in "
+    )
+    return sentence + f"{percent(chose / runs)} of its runs, and exceeded its limit in {over or 'none'}."
 
 
 def _sections(contest: Contest) -> list[str]:
-    found = [_section("At a glance", heat(contest.panels), _note(_HEAT_NOTE))]
+    sections = [_section("At a glance", heat(contest.panels), _note(_HEAT_NOTE))]
     key = element(
         "ul",
         element("li", _swatch("guarded"), "under the guard (NAME+guard)"),
@@ -90,12 +92,12 @@ def _sections(contest: Contest) -> list[str]:
     panels = [
         element("div", element("h3", text(panel.title)), standings(panel), class_="panel") for panel in contest.panels
     ]
-    found.append(_section("Ratio to the oracle", key, _note(_PANEL_NOTE), *panels))
+    sections.append(_section("Ratio to the oracle", key, _note(_PANEL_NOTE), *panels))
     if contest.focus is not None:
-        found.append(_focus(contest.focus))
+        sections.append(_focus(contest.focus))
     if contest.traces:
-        found.append(_section("Some searches", _note(_TRACE_NOTE), *_traces(contest.traces)))
-    return found
+        sections.append(_section("Some searches", _note(_TRACE_NOTE), *_traces(contest.traces)))
+    return sections
 
 
 def _focus(focus: Focus) -> str:
@@ -110,13 +112,13 @@ def _focus(focus: Focus) -> str:
 
 
 def _traces(traces: Sequence[Trace]) -> list[str]:
-    found = []
+    sections = []
     for number, shown in enumerate(traces):
         drawn = trace(number, shown, WIDE) + trace(number, shown, NARROW)
         names = (element("li", _mark(index), text(line.method)) for index, line in enumerate(shown.paths))
         key = element("ul", *names, class_="legend")
-        found.append(element("figure", element("h3", text(title(shown))), drawn, key))
-    return found
+        sections.append(element("figure", element("h3", text(title(shown))), drawn, key))
+    return sections
 
 
 def _footer(contest: Contest) -> str:

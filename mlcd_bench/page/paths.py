@@ -30,9 +30,9 @@ def trace(number: int, shown: Trace, width: int) -> str:
         "spent on probes, of the oracle's total",
         "best training found, over the oracle's",
     )
-    lines = "".join(_line(i, found, x, y) for i, found in enumerate(shown.paths))
-    said = "; ".join(_description(found) for found in shown.paths)
-    return drawing(f"trace-{number}", width, area.bottom + 44, title(shown), said, frame, lines)
+    lines = "".join(_line(i, search, x, y) for i, search in enumerate(shown.paths))
+    description = "; ".join(_description(search) for search in shown.paths)
+    return drawing(f"trace-{number}", width, area.bottom + 44, title(shown), description, frame, lines)
 
 
 def title(shown: Trace) -> str:
@@ -41,11 +41,11 @@ def title(shown: Trace) -> str:
     return f"{shown.recording}, {shown.scenario}{factor}, seed {shown.seed}"
 
 
-def _line(index: int, found: Path, x: Scale, y: Scale) -> str:
+def _line(index: int, search: Path, x: Scale, y: Scale) -> str:
     points: list[tuple[float, float]] = []
     before: float | None = None
-    last = min(found.steps[-1][0], x.high)
-    for spent, best in found.steps:
+    last = min(search.steps[-1][0], x.high)
+    for spent, best in search.steps:
         if spent > x.high or best is None or best == before:
             continue
         if before is not None:
@@ -54,16 +54,16 @@ def _line(index: int, found: Path, x: Scale, y: Scale) -> str:
         before = best
     if before is not None:
         points.append((x(last), y(before)))
-    class_ = f"s{index % COLOURS} line" + ("" if "+" in found.method else " of-raw")
+    class_ = f"s{index % COLOURS} line" + ("" if "+" in search.method else " of-raw")
     drawn = element("path", d=path(points), class_=class_) if len(points) > 1 else ""
-    cut = found.steps[-1][0] > x.high
-    if found.chosen is None or cut:
-        return element("g", element("title", text(found.method)), drawn)
-    at = marker(index, x(last), y(found.chosen))
-    return element("g", element("title", text(found.method)), drawn, at)
+    cut = search.steps[-1][0] > x.high
+    if search.chosen is None or cut:
+        return element("g", element("title", text(search.method)), drawn)
+    at = marker(index, x(last), y(search.chosen))
+    return element("g", element("title", text(search.method)), drawn, at)
 
 
-def _description(found: Path) -> str:
-    rounds = len(found.steps) - 1
-    ended = f"chose {found.chosen:.2f}" if found.chosen is not None else "chose nothing"
-    return f"{found.method}: {rounds} rounds, {found.steps[-1][0]:.2f} spent, {ended}"
+def _description(search: Path) -> str:
+    rounds = len(search.steps) - 1
+    ended = f"chose {search.chosen:.2f}" if search.chosen is not None else "chose nothing"
+    return f"{search.method}: {rounds} rounds, {search.steps[-1][0]:.2f} spent, {ended}"

@@ -44,11 +44,11 @@ def find(name: str) -> list[Study]:
     if name in STUDIES:
         return [STUDIES[name]]
     number = re.fullmatch(r"(?:fig(?:ure)?[-. ]*)?(\d+)", name.lower())
-    found = [study for study in STUDIES.values() if number and int(number[1]) in study.figures]
-    if not found:
+    studies = [study for study in STUDIES.values() if number and int(number[1]) in study.figures]
+    if not studies:
         figures = sorted({figure for study in STUDIES.values() for figure in study.figures})
         raise UnknownName("study", name, ["all", *STUDIES, *(f"fig-{figure}" for figure in figures)])
-    return found
+    return studies
 
 
 __all__ = ["STUDIES", "Outcome", "Study", "Unit", "Verdict", "conclude", "conduct", "find", "play", "size"]

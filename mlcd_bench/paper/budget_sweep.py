@@ -41,11 +41,11 @@ def _sweep(recorded: Callable[[int], Recording]) -> Callable[[int], list[Case]]:
     return cases
 
 
-def _up_to(rival: str, of: str, said: float) -> Measure:
+def _up_to(rival: str, of: str, paper_value: float) -> Measure:
     """'Up to': the largest of the budgets' medians."""
 
     def measure(runs: Runs, who: str) -> Measured:
-        found = [at_least(advantages(runs, case, who, rival, of), said) for case in CASES]
+        found = [at_least(advantages(runs, case, who, rival, of), paper_value) for case in CASES]
         return max(found, key=lambda measured: measured.value if measured.value is not None else 0.0)
 
     return measure

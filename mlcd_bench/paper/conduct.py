@@ -78,8 +78,8 @@ class Outcome:
                 {
                     "figure": finding.claim.figure,
                     "says": finding.claim.says,
-                    "paper": finding.claim.told,
-                    "paper_value": finding.claim.said,
+                    "paper": finding.claim.short,
+                    "paper_value": finding.claim.paper_value,
                     "entrant": finding.who,
                     "unit": str(finding.claim.unit),
                     "measured": finding.measured.value,

@@ -26,21 +26,21 @@ NEAR = 1.10
 """'Almost optimal'."""
 
 
-def advantage(case: str, rival: str, of: str, said: float) -> Measure:
+def advantage(case: str, rival: str, of: str, paper_value: float) -> Measure:
     """How many times more the rival uses: 'probing_hours', 'probing_usd', 'total_hours' or 'total_usd'."""
 
     def measure(runs: Runs, who: str) -> Measured:
-        return at_least(advantages(runs, case, who, rival, of), said)
+        return at_least(advantages(runs, case, who, rival, of), paper_value)
 
     return measure
 
 
-def saving(case: str, rival: str, of: str, said: float) -> Measure:
+def saving(case: str, rival: str, of: str, paper_value: float) -> Measure:
     """The share of the rival's number that is saved."""
 
     def measure(runs: Runs, who: str) -> Measured:
         shares = [1 - 1 / times if times else -inf for times in advantages(runs, case, who, rival, of)]
-        return at_least(shares, said, none=0.0)
+        return at_least(shares, paper_value, none=0.0)
 
     return measure
 
@@ -63,14 +63,14 @@ def never_over(*cases: str) -> Measure:
     return measure
 
 
-def over_limit(case: str, said: float) -> Measure:
+def over_limit(case: str, paper_value: float) -> Measure:
     """The total as a multiple of the limit; the claim is that it exceeds the limit by the paper's number."""
 
     def measure(runs: Runs, who: str) -> Measured:
         problem = runs.problems[case, 0]
         deadline = problem.job.goal.deadline_s is not None
         return at_least(
-            [(r.total_hours if deadline else r.total_usd) / (r.limit or inf) for r in runs.of(case, who)], said
+            [(r.total_hours if deadline else r.total_usd) / (r.limit or inf) for r in runs.of(case, who)], paper_value
         )
 
     return measure
@@ -89,9 +89,9 @@ def optimality(case: str, bound: float = OPTIMAL) -> Measure:
     """Training alone on the chosen configuration over the optimum's, in the objective."""
 
     def measure(runs: Runs, who: str) -> Measured:
-        found = at_most([training_ratio(runs, case, r) for r in runs.of(case, who)], bound)
-        near = found.verdict is Verdict.FAILS and found.value is not None and found.value <= NEAR
-        return replace(found, verdict=Verdict.NEARLY) if near else found
+        outcome = at_most([training_ratio(runs, case, r) for r in runs.of(case, who)], bound)
+        near = outcome.verdict is Verdict.FAILS and outcome.value is not None and outcome.value <= NEAR
+        return replace(outcome, verdict=Verdict.NEARLY) if near else outcome
 
     return measure
 
@@ -105,11 +105,11 @@ def misses_optimum(case: str) -> Measure:
     return measure
 
 
-def steps(case: str, said: float) -> Measure:
+def steps(case: str, paper_value: float) -> Measure:
     """The number of probes, for the claim of at most so many. A search without a choice has none."""
 
     def measure(runs: Runs, who: str) -> Measured:
-        return at_most([len(r.probes) if r.chosen is not None else inf for r in runs.of(case, who)], said)
+        return at_most([len(r.probes) if r.chosen is not None else inf for r in runs.of(case, who)], paper_value)
 
     return measure
 
@@ -130,12 +130,12 @@ def training_ratio(runs: Runs, case: str, result: Result) -> float:
     return (result.total_hours - result.probing_hours) / result.oracle_hours
 
 
-def at_least(values: Sequence[float], said: float, none: float = 1.0) -> Measured:
+def at_least(values: Sequence[float], paper_value: float, none: float = 1.0) -> Measured:
     """`none`: the value without any effect."""
     middle = median(values)
     if middle is None or middle <= none:
         return _measured(values, Verdict.FAILS)
-    return _measured(values, Verdict.HOLDS if middle >= said else Verdict.SMALLER)
+    return _measured(values, Verdict.HOLDS if middle >= paper_value else Verdict.SMALLER)
 
 
 def at_most(values: Sequence[float], bound: float) -> Measured:
@@ -170,5 +170,5 @@ def _quantile(values: Sequence[float], q: float) -> float | None:
     worse: Literal["higher", "lower", "linear"] = "higher" if max(values) == inf else "linear"
     if min(values) == -inf:
         worse = "lower"
-    found = float(np.quantile(np.asarray(values, dtype=float), q, method=worse))
-    return found if isfinite(found) else None
+    quantile = float(np.quantile(np.asarray(values, dtype=float), q, method=worse))
+    return quantile if isfinite(quantile) else None

@@ -98,13 +98,13 @@ Measure = Callable[[Runs, str], Measured]
 class Claim:
     """A claim of the paper: its words, its number, the entrants it is tested on, and how it is measured.
 
-    `said` is the paper's number; None if it states none. `told` is a short form.
+    `paper_value` is the paper's number; None if it states none. `short` is a short form.
     """
 
     figure: str
     says: str
-    told: str
-    said: float | None
+    short: str
+    paper_value: float | None
     who: tuple[str, ...]
     unit: Unit
     measure: Measure

@@ -24,7 +24,7 @@ from mlcd_bench.plans.folder import Outcome
 from mlcd_bench.plans.grey_box import believed
 from mlcd_bench.plans.problem import PlanProblem, Shown
 
-LOOKS = (0, 1, 3, 6)
+SHOWN_AFTER = (0, 1, 3, 6)
 """Numbers of probes after which the choice is recorded."""
 FORECASTS = (0, 3)
 """Numbers of probes after which the forecasts are recorded."""
@@ -57,7 +57,7 @@ class PlanRun:
 def play_plans(problem: PlanProblem, method: str, seed: int, probes: int) -> PlanRun:
     """Probe up to so many plans, one after the other."""
     tried, unseen = _tried(problem, method, seed, probes)
-    choices = [unseen if n == 0 else Shown.of(problem, tried[:n]).best for n in LOOKS]
+    choices = [unseen if n == 0 else Shown.of(problem, tried[:n]).best for n in SHOWN_AFTER]
     first = problem.rows[0]
     return PlanRun(
         first.file,

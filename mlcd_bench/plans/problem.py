@@ -110,11 +110,11 @@ def plan_problems(rows: Sequence[PlanRow], unseen: Sequence[str], goals: Sequenc
     groups: dict[tuple[str, str, int, str], list[PlanRow]] = defaultdict(list)
     for row in rows:
         groups[row.group].append(row)
-    found = []
+    problems = []
     for (_, model, *_), group in groups.items():
         if (unseen and model not in unseen) or all(row.step_s is None for row in group):
             continue
         hidden = tuple(unseen) or (model,)
         others = tuple(row for row in rows if row.model not in hidden)
-        found += [PlanProblem(tuple(group), goal, hidden, others) for goal in goals]
-    return found
+        problems += [PlanProblem(tuple(group), goal, hidden, others) for goal in goals]
+    return problems

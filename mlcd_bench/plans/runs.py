@@ -42,9 +42,9 @@ def informed(problems: Sequence[PlanProblem], processes: int) -> list[PlanProble
     return [replace(problem, prior=priors[problem.hidden]) for problem in problems]
 
 
-def played(made: Sequence[Entry], processes: int) -> Iterator[list[PlanRun]]:
+def played(entries: Sequence[Entry], processes: int) -> Iterator[list[PlanRun]]:
     """The runs of each entry, in order."""
-    return _map(Entry.play, made, processes)
+    return _map(Entry.play, entries, processes)
 
 
 def _learn(problem: PlanProblem) -> Prior | None:

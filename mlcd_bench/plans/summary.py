@@ -16,7 +16,7 @@ import numpy as np
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.train.plans.memory import CALLED_FITTING
-from mlcd_bench.plans.contest import FORECASTS, LOOKS, OURS, PlanRun
+from mlcd_bench.plans.contest import FORECASTS, OURS, SHOWN_AFTER, PlanRun
 from mlcd_bench.plans.folder import Outcome, PlanRow
 
 CLOSE = 1.05
@@ -42,18 +42,18 @@ def choices(runs: Sequence[PlanRun]) -> list[dict[str, Any]]:
 
 
 def _choices(runs: Sequence[PlanRun]) -> dict[str, Any]:
-    looks = {f"after_{n}": _look([run.ratio[i] for run in runs]) for i, n in enumerate(LOOKS)}
+    looks = {f"after_{n}": _look([run.ratio[i] for run in runs]) for i, n in enumerate(SHOWN_AFTER)}
     failed = [sum(each["outcome"] == Outcome.OUT_OF_MEMORY for each in run.probes[:EARLY]) for run in runs]
     return {"runs": len(runs), **looks, "out_of_memory": float(np.mean(failed))}
 
 
 def _look(ratios: Sequence[float | None]) -> dict[str, float | None]:
-    made = [ratio for ratio in ratios if ratio is not None]
+    chosen = [ratio for ratio in ratios if ratio is not None]
     return {
         "share": float(np.mean([ratio is not None and ratio <= CLOSE for ratio in ratios])),
-        "mean": float(np.mean(made)) if made else None,
-        "worst": max(made) if made else None,
-        "missed": 1 - len(made) / len(ratios),
+        "mean": float(np.mean(chosen)) if chosen else None,
+        "worst": max(chosen) if chosen else None,
+        "missed": 1 - len(chosen) / len(ratios),
     }
 
 

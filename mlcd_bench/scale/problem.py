@@ -80,11 +80,11 @@ def _devices_per_node(folder: Folder, cluster: str) -> int:
 
 def _times(folder: Folder, model: str, cluster: str, devices: int) -> dict[int, tuple[Floats, Floats]]:
     """Local batches and seconds on full nodes, by node count; repeated measurements are averaged in the log."""
-    found: dict[int, dict[float, list[float]]] = {}
+    times: dict[int, dict[float, list[float]]] = {}
     for step in folder.steps:
         if (step.model, step.cluster) == (model, cluster) and step.devices == step.nodes * devices:
-            found.setdefault(step.nodes, {}).setdefault(step.local_batch, []).append(np.log(step.seconds))
+            times.setdefault(step.nodes, {}).setdefault(step.local_batch, []).append(np.log(step.seconds))
     return {
         nodes: (np.array(sorted(logs)), np.array([float(np.exp(np.mean(logs[batch]))) for batch in sorted(logs)]))
-        for nodes, logs in found.items()
+        for nodes, logs in times.items()
     }

@@ -11,7 +11,7 @@ from mlcd.core.job import Objective
 from mlcd.planners.modeling.tradeoff import choose
 from mlcd_bench.scale.evidence import reference_run
 from mlcd_bench.scale.problem import Problem
-from mlcd_bench.scale.searches import SEARCHES, Found
+from mlcd_bench.scale.searches import SEARCHES, SearchResult
 
 OBJECTIVES = (Objective.FASTEST, Objective.CHEAPEST, Objective.KNEE)
 """The objectives of training; the others are for serving."""
@@ -85,14 +85,14 @@ class Pooled:
 
 def score(problem: Problem, search: str, reference: str, others: Sequence[Problem]) -> tuple[list[Row], list[Choice]]:
     """Every configuration, and the choice for every objective, each by its own search."""
-    found = {objective: SEARCHES[search](problem, reference, objective, others) for objective in OBJECTIVES}
+    result = {objective: SEARCHES[search](problem, reference, objective, others) for objective in OBJECTIVES}
     batch = int(reference_run(problem.runs, reference).run.global_batch)
-    rows = [_row(problem, search, found[SHOWN], i, batch) for i in range(len(problem.nodes))]
-    return rows, [_choice(problem, search, objective, one) for objective, one in found.items()]
+    rows = [_row(problem, search, result[SHOWN], i, batch) for i in range(len(problem.nodes))]
+    return rows, [_choice(problem, search, objective, one) for objective, one in result.items()]
 
 
-def _row(problem: Problem, search: str, found: Found, i: int, reference_batch: int) -> Row:
-    forecast, actual = found.forecast, float(problem.seconds[i]) / 3600
+def _row(problem: Problem, search: str, result: SearchResult, i: int, reference_batch: int) -> Row:
+    forecast, actual = result.forecast, float(problem.seconds[i]) / 3600
     hours = float(forecast.seconds[i]) / 3600 if forecast.absolute else None
     factor = float(forecast.factor[i])
     claimed = hours is not None and factor > 1
@@ -109,21 +109,21 @@ def _row(problem: Problem, search: str, found: Found, i: int, reference_batch: i
         float(forecast.usd[i]) if forecast.absolute else None,
         float(problem.usd[i]),
         reference_batch,
-        i in found.probes,
+        i in result.probes,
         "interpolated" if problem.interpolated[i] else "measured",
     )
 
 
-def _choice(problem: Problem, search: str, objective: Objective, found: Found) -> Choice:
+def _choice(problem: Problem, search: str, objective: Objective, result: SearchResult) -> Choice:
     best = choose(problem.seconds, problem.usd, objective)
     assert best is not None, "without limits there is always a choice"
-    i = found.chosen
+    i = result.chosen
     slower, dearer = (float(real[i] / real[best]) for real in (problem.seconds, problem.usd))
     ratio = {Objective.FASTEST: slower, Objective.CHEAPEST: dearer}.get(objective, (slower * dearer) ** 0.5)
     where = [int(column[k]) for k in (i, best) for column in (problem.nodes, problem.global_batch)]
     return Choice(
         problem.model, problem.cluster, search, str(objective), where[0], where[1], ratio, slower, dearer,
-        where[2], where[3], len(found.probes),
+        where[2], where[3], len(result.probes),
     )  # fmt: skip
 
 

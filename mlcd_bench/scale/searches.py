@@ -30,7 +30,7 @@ MOST_PROBES = 6
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The predictions of a search for every configuration, and its choice for its objective."""
 
     forecast: Forecast
@@ -38,18 +38,18 @@ class Found:
     probes: tuple[int, ...]
 
 
-Search = Callable[[Problem, str, Objective, Sequence[Problem]], Found]
+Search = Callable[[Problem, str, Objective, Sequence[Problem]], SearchResult]
 """(problem, position of the reference batch, objective, the folder's other models on the cluster)."""
 
 
-def full(problem: Problem, reference: str, objective: Objective, others: Sequence[Problem]) -> Found:
+def full(problem: Problem, reference: str, objective: Objective, others: Sequence[Problem]) -> SearchResult:
     """Every step time is measured."""
     everywhere = list(range(len(problem.nodes)))
     forecast = _forecast(problem, _steps(problem, everywhere), _epochs(problem, reference))
-    return Found(forecast, _best(forecast, objective), tuple(everywhere))
+    return SearchResult(forecast, _best(forecast, objective), tuple(everywhere))
 
 
-def partial(problem: Problem, reference: str, objective: Objective, others: Sequence[Problem]) -> Found:
+def partial(problem: Problem, reference: str, objective: Objective, others: Sequence[Problem]) -> SearchResult:
     """A few step times, the choice's own among them."""
     epochs = _epochs(problem, reference)
     probes = first_probes(problem.nodes, problem.local_batch)
@@ -57,19 +57,19 @@ def partial(problem: Problem, reference: str, objective: Objective, others: Sequ
     while (best := _best(forecast, objective)) not in probes and len(probes) < MOST_PROBES:
         probes.append(best)
         forecast = _forecast(problem, _steps(problem, probes), epochs)
-    return Found(forecast, verified_choice(forecast.seconds, forecast.usd, objective, probes), tuple(probes))
+    return SearchResult(forecast, verified_choice(forecast.seconds, forecast.usd, objective, probes), tuple(probes))
 
 
-def none(problem: Problem, reference: str, objective: Objective, others: Sequence[Problem]) -> Found:
+def none(problem: Problem, reference: str, objective: Objective, others: Sequence[Problem]) -> SearchResult:
     """Nothing is measured: other models' curves, each scaled to this one's batches, averaged in the log."""
     logs = [np.log(_stretched(other, problem, reference).seconds) for other in others]
     seconds = np.exp(np.mean([log - log.mean() for log in logs], axis=0))
     usd = seconds / 3600 * problem.price.usd_per_node_hour * problem.nodes
     forecast = Forecast(seconds, usd, np.full_like(seconds, np.inf), absolute=False)
-    return Found(forecast, _best(forecast, objective), ())
+    return SearchResult(forecast, _best(forecast, objective), ())
 
 
-def scavenger_full(problem: Problem, reference: str, objective: Objective, others: Sequence[Problem]) -> Found:
+def scavenger_full(problem: Problem, reference: str, objective: Objective, others: Sequence[Problem]) -> SearchResult:
     """Every step time, and the noise at every batch: epochs are proportional to it."""
     run = evidence.reference_run(problem.runs, reference)
     gamma = _gammas(problem)
@@ -77,23 +77,25 @@ def scavenger_full(problem: Problem, reference: str, objective: Objective, other
     samples = run.samples * noise / gamma[run.run.global_batch]
     seconds = samples / problem.global_batch * problem.step_s
     forecast = _certain(problem, seconds)
-    return Found(forecast, _best(forecast, objective), tuple(range(len(seconds))))
+    return SearchResult(forecast, _best(forecast, objective), tuple(range(len(seconds))))
 
 
-def scavenger_partial(problem: Problem, reference: str, objective: Objective, others: Sequence[Problem]) -> Found:
+def scavenger_partial(
+    problem: Problem, reference: str, objective: Objective, others: Sequence[Problem]
+) -> SearchResult:
     """Corners of nodes and batch, the noise at both ends of the batch, and straight lines."""
     probes, steps, epochs = _scavenger(problem, reference)
     forecast = _forecast(problem, steps, epochs)
-    return Found(forecast, _best(forecast, objective), probes)
+    return SearchResult(forecast, _best(forecast, objective), probes)
 
 
-def scavenger_none(problem: Problem, reference: str, objective: Objective, others: Sequence[Problem]) -> Found:
+def scavenger_none(problem: Problem, reference: str, objective: Objective, others: Sequence[Problem]) -> SearchResult:
     """The 'universal' model: the plain average of the other models' coefficients."""
     stored = [_scavenger(other, reference) for other in others]
     lines = np.mean([[s.constant_s, s.per_sample_s, s.per_node_s] for _, s, _ in stored], axis=0)
     g0, g1 = np.mean([[e.theta * e.g0, e.theta * e.g1] for _, _, e in stored], axis=0)
     forecast = _forecast(problem, LinearSteps(*lines), NoiseEpochs(g0, g1, theta=1.0))
-    return Found(forecast, _best(forecast, objective), ())
+    return SearchResult(forecast, _best(forecast, objective), ())
 
 
 SEARCHES: dict[str, Search] = {

@@ -96,7 +96,7 @@ def from_noise(
     """
     error, noise_error = run_error(looks, flatness), float(np.hypot(NOISE_SCALE_ERROR, noise_error))
     if starts is None:
-        shape, told = as_read(noise_scale, noise_error), "no early level at two batches was seen"
+        shape, reason = as_read(noise_scale, noise_error), "no early level at two batches was seen"
     else:
         times = starts.samples[0] / starts.samples[1]
         if times > CLEARLY * np.exp(2 * starts.error):
@@ -105,12 +105,12 @@ def from_noise(
                 _falling_share(starts.batches, starts.samples, reference_batch), FALLING_ERROR, error,
                 f"epochs fall with the batch: the smallest batch took {times:.2f} times the samples to an early level",
             )  # fmt: skip
-        shape, told = with_starts(noise_scale, noise_error, starts), "an early level confirms the direction"
+        shape, reason = with_starts(noise_scale, noise_error, starts), "an early level confirms the direction"
         if times > CLEARLY:
-            told = "the looks at an early level are too few to tell otherwise"
+            reason = "the looks at an early level are too few to tell otherwise"
     return StatisticalEfficiency(
         Direction.RISING, reference_batch, reference_epochs, shape.noise_scale, 0.0, shape.noise_error, error,
-        f"epochs rise with the batch: noise scale {shape.noise_scale:,.0f}; {told}",
+        f"epochs rise with the batch: noise scale {shape.noise_scale:,.0f}; {reason}",
         shape.power, shape.power_error, shape.together,
     )  # fmt: skip
 

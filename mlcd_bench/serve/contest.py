@@ -88,24 +88,24 @@ def accuracy(problem: ServeProblem, tried: Sequence[Measurement], trials: int) -
     """The accuracy after each trial; a search that stopped early keeps its last value."""
     if problem.optimum <= 0:
         return [None] * trials
-    found: list[float | None] = []
+    accuracies: list[float | None] = []
     for i in range(1, trials + 1):
         if i > len(tried):
-            found.append(found[-1] if found else 0.0)
+            accuracies.append(accuracies[-1] if accuracies else 0.0)
             continue
         worths = {m.configuration: service_level.value(problem.job, m) for m in History(tuple(tried[:i])).good}
         best = max(worths, key=lambda each: worths[each], default=None)
-        found.append(problem.truth[best] / problem.optimum if best is not None and worths[best] > 0 else 0.0)
-    return found
+        accuracies.append(problem.truth[best] / problem.optimum if best is not None and worths[best] > 0 else 0.0)
+    return accuracies
 
 
 def _trial(problem: ServeProblem, m: Measurement, noise: float) -> dict[str, Any]:
-    told = {
+    report = {
         "knobs": dict(knobs_of(m.configuration)),
         "rps_per_usd": service_level.value(problem.job, m),
         "outcome": str(m.outcome),
     }
-    return {**told, "true_rps_per_usd": problem.truth[m.configuration]} if noise else told
+    return {**report, "true_rps_per_usd": problem.truth[m.configuration]} if noise else report
 
 
 _PROBLEMS: Sequence[ServeProblem] = ()
@@ -131,7 +131,7 @@ def compete(
     seeds: Sequence[int],
     noise: float,
     processes: int = 1,
-    told: Callable[[int, int], None] = lambda done, of: None,
+    report: Callable[[int, int], None] = lambda done, of: None,
     *,
     play: Play[Result],
 ) -> Iterator[Result]:
@@ -142,10 +142,10 @@ def compete(
         with threadpool_limits(1):
             for i, (place, method, seed) in enumerate(tasks, start=1):
                 yield play(problems[place], method, seed, noise)
-                told(i, len(tasks))
+                report(i, len(tasks))
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context, _initialize, (problems, noise, play)) as pool:
         for i, result in enumerate(pool.map(_work, tasks, chunksize=4), start=1):
             yield result
-            told(i, len(tasks))
+            report(i, len(tasks))

@@ -32,7 +32,7 @@ ENGINES_ONLY = ("nearest", "roofline", "aiconfigurator")
 """Methods that need the sizes of a language model."""
 METHODS = ("grey-box", "random", "popular", "portfolio", "gp-ei", *ENGINES_ONLY)
 """The methods for this kind of folder."""
-LOOKS = (1, 3, 6)
+SHOWN_AFTER = (1, 3, 6)
 """Numbers of trials after which a table shows the share."""
 PER_HOUR = 3_600
 
@@ -61,7 +61,7 @@ def engine_problems(
     folder: EngineFolder, unseen: Sequence[str], trials: int, *, one_by_one: bool
 ) -> list[ServeProblem]:
     """A problem for each workload of the unseen models and each of the caps; models are hidden with all workloads."""
-    found = []
+    problems = []
     for name in unseen:
         seen = folder.knowledge.without(*((name,) if one_by_one else unseen))
         for model in folder.workloads(name):
@@ -74,14 +74,14 @@ def engine_problems(
                 job = Job(model.facts.title, 0.0, Goal(Objective.PER_DOLLAR), ask=task, search=search)
                 problem = ServeProblem(folder.knowledge, seen, model, space, job)
                 if problem.optimum > 0:
-                    found.append(problem)
-    return found
+                    problems.append(problem)
+    return problems
 
 
 def caps_of(ttft_ms: float | None, tpot_ms: float | None) -> tuple[Cap, ...]:
     """The caps, in seconds."""
-    asked = ((Figure.TTFT_P50, ttft_ms), (Figure.TPOT_P50, tpot_ms))
-    return tuple(Cap(figure, ms / 1_000) for figure, ms in asked if ms is not None)
+    caps_ms = ((Figure.TTFT_P50, ttft_ms), (Figure.TPOT_P50, tpot_ms))
+    return tuple(Cap(figure, ms / 1_000) for figure, ms in caps_ms if ms is not None)
 
 
 def play_engines(problem: ServeProblem, method: str, seed: int, noise: float) -> EngineRun:
@@ -119,7 +119,7 @@ def _caps_ms(problem: ServeProblem) -> dict[str, float | None]:
 def _trial(problem: ServeProblem, m: Measurement) -> dict[str, Any]:
     """The result of a trial; of a sweep, at its best concurrency, with the rows of all of them."""
     level, cell = service_level.best_level(problem.job, m), problem.recorded.composed(problem.model, m.configuration)
-    told = {
+    shown = {
         "row": _row(problem, m),
         "ttft_ms": _ms(level.figures.get(Figure.TTFT_P50)),
         "tpot_ms": _ms(level.figures.get(Figure.TPOT_P50)),
@@ -127,7 +127,7 @@ def _trial(problem: ServeProblem, m: Measurement) -> dict[str, Any]:
         "keeps_caps": service_level.keeps(problem.job, m),
     }
     rows = [each.row for each in cell.levels.values()] if cell is not None else []
-    return {**told, "rows": rows} if problem.sweeps else told
+    return {**shown, "rows": rows} if problem.sweeps else shown
 
 
 def _ms(seconds: float | None) -> float | None:
@@ -151,12 +151,12 @@ def _optimum(problem: ServeProblem) -> Cell:
 
 def engine_summary(runs: Sequence[EngineRun], trials: int) -> list[dict[str, Any]]:
     """For each method the mean share after each trial, overall and under each of the caps, and its worst model."""
-    found = []
+    entries = []
     for method in dict.fromkeys(run.method for run in runs):
         mine = [run for run in runs if run.method == method]
         by_model = {model: each[-1] for model, each in _means(mine, lambda run: run.model, trials).items()}
         worst = min(by_model, key=lambda model: by_model[model])
-        found.append(
+        entries.append(
             {
                 "method": method,
                 "runs": len(mine),
@@ -167,7 +167,7 @@ def engine_summary(runs: Sequence[EngineRun], trials: int) -> list[dict[str, Any
                 "trials": float(np.mean([len(run.trials) for run in mine])),
             }
         )
-    return found
+    return entries
 
 
 def _means(runs: Sequence[EngineRun], key: Callable[[EngineRun], str], trials: int) -> dict[str, list[float]]:

@@ -75,14 +75,14 @@ def serve_problems(
     objective: Objective = Objective.PER_DOLLAR,
 ) -> list[ServeProblem]:
     """A problem for each unseen model. All of them are hidden together, or each is left out alone."""
-    found = []
+    problems = []
     for name in unseen:
         model, space = folder.model(name), folder.space(name)
         hidden = (name,) if one_by_one else unseen
         service = ServingTask(model.facts, _caps(folder, model, space, caps), counted=folder.counted)
         job = Job(name, 0.0, Goal(objective), ask=service, search=Search("grey-box", trials=trials))
-        found.append(ServeProblem(folder.knowledge, folder.knowledge.without(*hidden), model, space, job))
-    return found
+        problems.append(ServeProblem(folder.knowledge, folder.knowledge.without(*hidden), model, space, job))
+    return problems
 
 
 def unprofiled(problem: ServeProblem) -> ServeProblem:
@@ -92,15 +92,15 @@ def unprofiled(problem: ServeProblem) -> ServeProblem:
     return replace(problem, job=replace(problem.job, ask=blind))
 
 
-def _caps(folder: Recording, model: SeenModel, space: Space, asked: Caps) -> tuple[Cap, ...]:
+def _caps(folder: Recording, model: SeenModel, space: Space, limits: Caps) -> tuple[Cap, ...]:
     caps = []
-    if asked.latency_ms is not None:
-        caps.append(Cap(Figure.P95, asked.latency_ms / 1_000))
-    if asked.latency_factor is not None:
+    if limits.latency_ms is not None:
+        caps.append(Cap(Figure.P95, limits.latency_ms / 1_000))
+    if limits.latency_factor is not None:
         runs = [folder.knowledge.composed(model, configuration) for configuration in space.configurations]
-        caps.append(Cap(Figure.P95, asked.latency_factor * min(run.figures[Figure.P95] for run in runs if run)))
-    if asked.itl_ms is not None:
-        caps.append(Cap(Figure.ITL_P95, asked.itl_ms / 1_000))
-    if asked.ttft_ms is not None:
-        caps.append(Cap(Figure.TTFT_P95, asked.ttft_ms / 1_000))
+        caps.append(Cap(Figure.P95, limits.latency_factor * min(run.figures[Figure.P95] for run in runs if run)))
+    if limits.itl_ms is not None:
+        caps.append(Cap(Figure.ITL_P95, limits.itl_ms / 1_000))
+    if limits.ttft_ms is not None:
+        caps.append(Cap(Figure.TTFT_P95, limits.ttft_ms / 1_000))
     return tuple(caps)

@@ -12,7 +12,7 @@ from mlcd_bench.serve.contest import ServeResult
 
 def summary(runs: Sequence[ServeResult]) -> list[dict[str, Any]]:
     """For each method the mean accuracy after each trial, the worst model's final accuracy, and the trials made."""
-    found = []
+    rows = []
     for method in dict.fromkeys(run.method for run in runs):
         mine = [run for run in runs if run.method == method]
         # If nothing keeps the caps there is no optimum, and no accuracy.
@@ -23,7 +23,7 @@ def summary(runs: Sequence[ServeResult]) -> list[dict[str, Any]]:
         by_model = {model: float(np.mean([curve[-1] for curve in made])) for model, made in curves.items()}
         all_curves = np.array([curve for made in curves.values() for curve in made], dtype=float)
         worst = min(by_model, key=lambda model: by_model[model], default=None)
-        found.append(
+        rows.append(
             {
                 "method": method,
                 "runs": len(mine),
@@ -34,4 +34,4 @@ def summary(runs: Sequence[ServeResult]) -> list[dict[str, Any]]:
                 "trials": float(np.mean([len(run.trials) for run in mine])),
             }
         )
-    return found
+    return rows

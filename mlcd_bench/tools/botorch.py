@@ -60,5 +60,5 @@ def log_ei(x: Floats, trials: list[Trial]) -> Floats:
     process = SingleTaskGP(at[[trial.place for trial in trials]], shown)
     botorch.fit_gpytorch_mll(ExactMarginalLogLikelihood(process.likelihood, process))
     with torch.no_grad():
-        found: Floats = LogExpectedImprovement(process, best_f=shown.max())(at.unsqueeze(1)).numpy()
-    return found
+        acquisition: Floats = LogExpectedImprovement(process, best_f=shown.max())(at.unsqueeze(1)).numpy()
+    return acquisition

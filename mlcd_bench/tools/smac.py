@@ -49,8 +49,8 @@ class Sorted(RandomSearch):  # type: ignore[misc]
     """SMAC's random search, the largest EI first."""
 
     def _maximize(self, previous_configs: list[Setting], n_points: int) -> list[tuple[float, Setting]]:
-        found: list[tuple[float, Setting]] = super()._maximize(previous_configs, n_points, _sorted=True)
-        return found
+        candidates: list[tuple[float, Setting]] = super()._maximize(previous_configs, n_points, _sorted=True)
+        return candidates
 
 
 @dataclass(frozen=True)
@@ -65,16 +65,16 @@ class SMAC3:
 
         def pick(open_: Mask, trials: list[Trial]) -> int:
             try:
-                asked = self._asked(space, history, trials)
+                suggested = self._suggestion(space, history, trials)
             except ConfigurationSpaceExhaustedException:  # it drew tried configurations several times, and gave up
                 return int(generator(self.seed, history).choice(open_.nonzero()[0]))
-            return nearest(space, open_, int(asked["type"]), int(asked["nodes"]))
+            return nearest(space, open_, int(suggested["type"]), int(suggested["nodes"]))
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it warns of fewer configurations than samples
             return next_trial(job, space, history, "smac3", self.trials, pick)
 
-    def _asked(self, space: Space, history: History, trials: list[Trial]) -> Setting:
+    def _suggestion(self, space: Space, history: History, trials: list[Trial]) -> Setting:
         types = Categorical("type", list(range(len(space.offers))))
         box = ConfigurationSpace([types, Integer("nodes", bounds(space), log=True)])
         # SMAC always writes its scenario to disk: into a temporary folder

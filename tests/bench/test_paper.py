@@ -122,7 +122,7 @@ def found(figure: str, told: str, who: str) -> float | None:
     (value,) = [
         finding.measured.value
         for finding in scenarios()[0].findings
-        if (finding.claim.figure, finding.claim.told, finding.who) == (figure, told, who)
+        if (finding.claim.figure, finding.claim.short, finding.who) == (figure, told, who)
     ]
     return value
 

@@ -46,8 +46,8 @@ class _OneAllocation(AdaptiveTraining):
     ) -> EpochPlan:
         offered, epochs = now.options, max(1, epochs_left(now, forecast) - assigned)
         more = ceil(now.constants.task.delta * forecast.epochs) if self.kept_back else 0
-        found = best_single(offered, epochs, reserved(offered, now.planned, epochs, more))
-        option, count = found[0] if found is not None else (most_epochs(offered, now.left), 1)
+        single = best_single(offered, epochs, reserved(offered, now.planned, epochs, more))
+        option, count = single[0] if single is not None else (most_epochs(offered, now.left), 1)
         return EpochPlan((offered.allocation(option),) * count, forecast, now.planned_factors)
 
 
@@ -140,8 +140,8 @@ class Siren(AdaptiveTraining):
             budget_usd=left.budget_usd if cheapest else share(left.budget_usd, float(offered.usd.min()), eager),
             deadline_s=share(left.deadline_s, float(offered.seconds.min()), patient) if cheapest else left.deadline_s,
         )
-        found = best_single(offered, 1, goal)
-        option = found[0][0] if found else most_epochs(offered, now.left)
+        single = best_single(offered, 1, goal)
+        option = single[0][0] if single else most_epochs(offered, now.left)
         return EpochPlan((offered.allocation(option),), forecast, now.planned_factors)
 
 

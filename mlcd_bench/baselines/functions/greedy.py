@@ -67,13 +67,13 @@ def _halves(points: int) -> list[int]:
 
 def _recycled(sack: Knapsack, picks: Picks, step: int) -> Picks:
     """a^e: one stage at a lower weight, the one that loses least value for it; unchanged if there is none."""
-    found = {}
+    candidates = {}
     for stage, (values, weights, pick) in enumerate(zip(sack.values, sack.weights, picks, strict=True)):
         to = min(pick + step, len(values) - 1)
         freed = float(weights[pick] - weights[to])
         if freed > 0:
-            found[_with(picks, stage, to)] = float(values[to] - values[pick]) / freed
-    return min(found, key=found.__getitem__, default=picks)
+            candidates[_with(picks, stage, to)] = float(values[to] - values[pick]) / freed
+    return min(candidates, key=candidates.__getitem__, default=picks)
 
 
 def _filled(sack: Knapsack, picks: Picks, step: int) -> Picks:

@@ -85,7 +85,7 @@ def _level(model: str, sizes: Architecture, deployment: Deployment, prompts: Pro
 
     in_worker = max(1, round(concurrency / deployment.decode_workers / deployment.dp))
     try:
-        found = cli_estimate(
+        estimate = cli_estimate(
             _path(model),
             deployment.gpu,
             backend_name=deployment.engine,
@@ -97,7 +97,7 @@ def _level(model: str, sizes: Architecture, deployment: Deployment, prompts: Pro
         )
     except Exception:  # anything that it does not support, from a kernel to a precision
         return UNKNOWN
-    ttft_s, tpot_s = float(found.ttft) / 1_000, float(found.tpot) / 1_000
+    ttft_s, tpot_s = float(estimate.ttft) / 1_000, float(estimate.tpot) / 1_000
     answer_s = ttft_s + (prompts.output_tokens - 1) * tpot_s
     return Cell(concurrency * prompts.output_tokens / answer_s, figures_of(ttft_s, tpot_s, answer_s))
 

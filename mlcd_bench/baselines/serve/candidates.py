@@ -46,9 +46,11 @@ def generator(seed: int, history: History) -> np.random.Generator:
 
 def _affordable(job: Job, space: Space, history: History) -> Mask:
     """Whether the limits allow a trial and a confirmation of the best one after it: see `service_level.py`."""
-    found = best(job, history.good)
-    again = found is not None and not certifies(job, found)
-    again_s, again_usd = space.worst_probe(found.configuration) if found is not None and again else (0.0, 0.0)
+    best_so_far = best(job, history.good)
+    again = best_so_far is not None and not certifies(job, best_so_far)
+    again_s, again_usd = (
+        space.worst_probe(best_so_far.configuration) if best_so_far is not None and again else (0.0, 0.0)
+    )
     budget = np.inf if job.goal.budget_usd is None else job.goal.budget_usd
     deadline = np.inf if job.goal.deadline_s is None else job.goal.deadline_s
     usd, seconds = history.spent_usd + space.probe_usd, history.elapsed_s + space.probe_s

@@ -114,14 +114,14 @@ class _Belief:
 def _trial(forest: Forest, place: Place, open_: Mask, rng: np.random.Generator) -> Probe:
     """The best known configuration of a region, if nothing was tried there yet; else the one with the largest EI."""
     configurations, inside = forest.space.configurations, forest.inside(place)
-    said = f"{forest.trees[place.tree].operator}: {place.because}"
+    reason = f"{forest.trees[place.tree].operator}: {place.because}"
     best = forest.best(place)
     if best is not None and open_[best] and not inside[forest.rows].any():
-        return Probe(configurations[best], f"{said}; the best there for the seen models")
+        return Probe(configurations[best], f"{reason}; the best there for the seen models")
     belief = _Belief.of(forest, place.tree)
     inside = forest.deeper(place, belief.mu, inside & open_)
     pick = drawn_best(np.where(inside, belief.promises, -1.0), rng)
-    return Probe(configurations[pick], f"{said}; the most promising of {int(inside.sum())} there")
+    return Probe(configurations[pick], f"{reason}; the most promising of {int(inside.sum())} there")
 
 
 def key_weights(profiles: Sequence[Profile]) -> Mapping[str, float]:

@@ -82,11 +82,11 @@ def curves(v: Floats, settings: Settings) -> tuple[Curve, ...]:
     """The KOP-RC of each pair of knobs, those that explain most variance first."""
     if len(settings) == 1:
         return (Curve(tuple(settings), Shape.SLOPE),)
-    found = []
+    scored = []
     for a, b in combinations(settings, 2):
         z = surface(v, settings[a], settings[b])
-        found.append((float(np.nanvar(z)), classify(z, a, b)))
-    return tuple(curve for _, curve in sorted(found, key=lambda pair: -pair[0]))
+        scored.append((float(np.nanvar(z)), classify(z, a, b)))
+    return tuple(curve for _, curve in sorted(scored, key=lambda pair: -pair[0]))
 
 
 def surface(v: Floats, a: Sequence[Knob], b: Sequence[Knob]) -> Floats:

@@ -70,12 +70,12 @@ class Tree:
     curves: tuple[Curve, ...]
     root: Region
 
-    def encode(self, told: Points) -> Floats:
+    def encode(self, space_points: Points) -> Floats:
         """The points of a space in this tree's columns."""
-        if self.codes == told.codes:
-            return told.x
-        blocks = [code.encode(told.settings[code.name]) for code in self.codes]
-        return np.hstack(blocks) if blocks else told.x
+        if self.codes == space_points.codes:
+            return space_points.x
+        blocks = [code.encode(space_points.settings[code.name]) for code in self.codes]
+        return np.hstack(blocks) if blocks else space_points.x
 
     def boundaries(self, path: str) -> Iterator[tuple[Boundary, bool]]:
         """Down a path such as 'LLR': each boundary, and whether the path keeps to its good side."""
@@ -98,37 +98,37 @@ class Tree:
 
 def build_tree(operator: str, v: Floats, space: Space) -> Tree:
     """The tree of the values of configurations for an operator."""
-    told = points(space)
-    settings = {code.name: told.settings[code.name] for code in told.codes}
+    space_points = points(space)
+    settings = {code.name: space_points.settings[code.name] for code in space_points.codes}
     if not settings:
-        return Tree(operator, told.codes, (), (), Region(float(v.mean()), knobs_of(space.configurations[0])))
+        return Tree(operator, space_points.codes, (), (), Region(float(v.mean()), knobs_of(space.configurations[0])))
     kept = kept_knobs(v, settings)
     fixed = tuple((name, best_setting(v, settings[name])) for name in settings if name not in kept)
-    rows = fitting(told, fixed)
+    rows = fitting(space_points, fixed)
     if not len(rows):  # a space with gaps may not contain the combination of all best values
         kept, fixed, rows = tuple(settings), (), np.arange(len(space))
-    found = curves(v[rows], {name: tuple(settings[name][i] for i in rows) for name in kept})
-    return Tree(operator, told.codes, fixed, found, _Grower(space, told, v).grown(rows, _levels(found)))
+    pairs = curves(v[rows], {name: tuple(settings[name][i] for i in rows) for name in kept})
+    return Tree(operator, space_points.codes, fixed, pairs, _Grower(space, space_points, v).grown(rows, _levels(pairs)))
 
 
-def fitting(told: Points, fixed: Knobs) -> Rows:
+def fitting(space_points: Points, fixed: Knobs) -> Rows:
     """The configurations with these knob values."""
-    fits = np.ones(len(told.x), dtype=bool)
+    fits = np.ones(len(space_points.x), dtype=bool)
     for name, setting in fixed:
-        fits &= np.array([each == setting for each in told.settings[name]])
+        fits &= np.array([each == setting for each in space_points.settings[name]])
     return np.flatnonzero(fits)
 
 
-def _levels(found: tuple[Curve, ...]) -> tuple[tuple[str, ...], ...]:
+def _levels(pairs: tuple[Curve, ...]) -> tuple[tuple[str, ...], ...]:
     """The knobs that each level of a tree splits by: curve after curve, then again from the first."""
-    once = [curve.knobs for curve in found for _ in range(curve.levels)]
+    once = [curve.knobs for curve in pairs for _ in range(curve.levels)]
     return tuple(islice(cycle(once), HEIGHT)) if once else ()
 
 
 @dataclass(frozen=True)
 class _Grower:
     space: Space
-    told: Points
+    space_points: Points
     v: Floats
 
     def grown(self, rows: Rows, levels: tuple[tuple[str, ...], ...]) -> Region:
@@ -136,9 +136,9 @@ class _Grower:
         v = self.v[rows]
         value, best = float(v.mean()), knobs_of(self.space.configurations[int(rows[np.argmax(v)])])
         for i, knobs in enumerate(levels):
-            boundary = split(self.told.x[rows], v, self.told.columns(*knobs))
+            boundary = split(self.space_points.x[rows], v, self.space_points.columns(*knobs))
             if boundary is not None:
-                good = boundary.is_good(self.told.x[rows])
+                good = boundary.is_good(self.space_points.x[rows])
                 left, right = (self.grown(rows[side], levels[i + 1 :]) for side in (good, ~good))
                 return Region(value, best, boundary, left, right)
         return Region(value, best)

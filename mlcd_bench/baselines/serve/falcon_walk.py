@@ -139,10 +139,10 @@ def _elsewhere(forest: Forest, place: Place) -> list[Place]:
 @lru_cache(4 * KEPT)
 def _view(same: ByIdentity) -> View:
     tree, space = same.objects
-    told = points(space)
+    space_points = points(space)
     allowed = np.zeros(len(space), dtype=bool)
-    allowed[fitting(told, tree.fixed)] = True
-    x = tree.encode(told)
+    allowed[fitting(space_points, tree.fixed)] = True
+    x = tree.encode(space_points)
     return View(x, allowed, _leaf_values(tree.root, x))
 
 

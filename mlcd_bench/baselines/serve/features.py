@@ -173,6 +173,6 @@ def _anatomy(same: ByIdentity) -> tuple[list[Knobs], list[int], Floats, list[flo
 
 def shown(job: Job, space: Space, history: History) -> tuple[list[int], Floats]:
     """The tried configurations in order, and the value of each: 0 for one that failed."""
-    found = {m.configuration: 0.0 for m in history.measurements if not m.outcome.is_bad_luck}
-    found |= {m.configuration: value(job, m) for m in history.good}
-    return [space.index[configuration] for configuration in found], np.array(list(found.values()))
+    values = {m.configuration: 0.0 for m in history.measurements if not m.outcome.is_bad_luck}
+    values |= {m.configuration: value(job, m) for m in history.good}
+    return [space.index[configuration] for configuration in values], np.array(list(values.values()))

@@ -53,15 +53,15 @@ class Roofline:
 def scores(job: Job, space: Space, cells: Sequence[Cell]) -> Floats:
     """The value of each configuration by its forecast; if that breaks a cap, minus the excess."""
     caps = service_of(job).caps
-    found = []
+    values = []
     for cell, usd_per_hour in zip(cells, space.usd_per_hour, strict=True):
         kept = cell.within(caps)
         if kept is not None:
-            found.append(objective_value(job, float(usd_per_hour), kept.rate))
+            values.append(objective_value(job, float(usd_per_hour), kept.rate))
             continue
         levels = cell.levels.values() or (cell,)
-        found.append(-min(max(level.figures[cap.figure] / cap.at_most_s for cap in caps) for level in levels))
-    return np.array(found)
+        values.append(-min(max(level.figures[cap.figure] / cap.at_most_s for cap in caps) for level in levels))
+    return np.array(values)
 
 
 def forecast(knowledge: Knowledge, job: Job, configuration: Configuration) -> Cell:

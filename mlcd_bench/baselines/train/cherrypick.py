@@ -52,8 +52,8 @@ class CherryPick:
             return end
         if len(history.good) < FIRST_POINTS:
             pick = self._spread(space, history, open_ & keeps)
-            said = f"a first point, spread over the space, {len(history.good) + 1} of {FIRST_POINTS}"
-            return Probe(space.configurations[pick], said)
+            because = f"a first point, spread over the space, {len(history.good) + 1} of {FIRST_POINTS}"
+            return Probe(space.configurations[pick], because)
         belief = Belief.of(job, space, history, best)
         share = belief.share(open_)
         if self.improved:

@@ -11,7 +11,7 @@ import pytest
 from mlcd_fixtures.measured_plans import read_rows, write_plans
 
 from mlcd.planners.train.plans.memory import CALLED_FITTING
-from mlcd_bench.plans.contest import LOOKS, METHODS, OURS, PlanRun, play_plans
+from mlcd_bench.plans.contest import METHODS, OURS, SHOWN_AFTER, PlanRun, play_plans
 from mlcd_bench.plans.folder import read_plans
 from mlcd_bench.plans.problem import PlanGoal, plan_problems
 from mlcd_bench.plans.runs import Entry, played
@@ -45,7 +45,7 @@ def test_a_run_equals_a_recomputation_from_the_rows(folder: Path, method: str, g
         assert len(set(probed)) == len(probed) <= 6
         assert set(probed) <= set(mine)
         assert [probe["outcome"] for probe in run.probes] == [mine[i]["outcome"] for i in probed]
-        for probes, chosen, ratio in zip(LOOKS, run.chosen, run.ratio, strict=True):
+        for probes, chosen, ratio in zip(SHOWN_AFTER, run.chosen, run.ratio, strict=True):
             ran = [i for i in probed[:probes] if mine[i]["outcome"] == "ok"]
             if probes:
                 assert chosen == min(ran, key=lambda i: cost(mine[i], goal), default=None)
@@ -138,7 +138,7 @@ def test_the_json_has_the_documented_form(mlcd: Mlcd, folder: Path) -> None:
         assert run["problem"] == {"model": "large", "seq": 1_024, "adapter": "full"}
         assert set(run["probes"][0]) == {"row", "outcome"}
         assert len(run["probes"]) == 4
-        assert len(run["chosen"]) == len(run["ratio"]) == len(LOOKS)
+        assert len(run["chosen"]) == len(run["ratio"]) == len(SHOWN_AFTER)
     assert set(document["runs"][0]["predicted"][0]) == {"row", *FORECAST, "after_3"}
     assert set(document["runs"][0]["predicted"][0]["after_3"]) == FORECAST
     expected = {"prior": "folder", "probes": 4, "seeds": 1, "unseen": ["large"], "called_fitting": CALLED_FITTING}
