@@ -8,8 +8,8 @@
     if decision.certified:
         run.launch()
 
-The names below are the public ones; docs/reference/python.md describes them. Each is imported when it
-is first used, so that `mlcd --help` does not wait for numpy.
+The names below are public; docs/reference/python.md describes them. Each is imported on first use, so that
+`mlcd --help` does not wait for numpy.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mlcd.planners.jobfile.read import load_job
     from mlcd.planners.scale.nouns import Mode, ScalingTask
 
-_HOMES = {
+_MODULES = {
     "Backend": "mlcd.core.backend",
     "Configuration": "mlcd.core.configuration",
     "Decision": "mlcd.core.decision",
@@ -101,10 +101,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for."""
-    if name not in _HOMES:
+    """Import a public name on first use."""
+    if name not in _MODULES:
         raise AttributeError(f"module 'mlcd' has no attribute '{name}'")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""`python -m mlcd` is `mlcd`."""
+"""Run `mlcd` as `python -m mlcd`."""
 
 from mlcd.cli import main
 

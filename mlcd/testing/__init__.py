@@ -1,5 +1,4 @@
-"""Contract suites that every strategy and every backend passes, and clouds to test them on.
+"""Contract tests for strategies and backends, and clouds to test them on.
 
-Subclass a suite in your tests, give it your object, and pytest does the rest; docs/howto/ shows how.
-Needs pytest.
+Subclass a contract in your tests and give it your object; pytest runs it. docs/howto/ shows how. Needs pytest.
 """

@@ -1,4 +1,4 @@
-"""The contracts of a backend. Subclass them and say how to make yours, and what to run on it.
+"""Contract tests for backends. Subclass one, and define how to make your backend and what to run on it.
 
 class TestRecorded(BackendContract):
     def backend(self, clock): return Recorded(recording, clock)
@@ -44,7 +44,7 @@ for step in range({steps}):
     time.sleep(0.02)
     mlcd_tracker.step(10)
 """
-"""A job that does ten samples in a fiftieth of a second, with next to no CPU."""
+"""A job that reports ten samples every 20 ms and uses almost no CPU."""
 
 
 def python_job(program: str, name: str = "contract") -> Job:
@@ -53,7 +53,7 @@ def python_job(program: str, name: str = "contract") -> Job:
 
 
 def _going_forward(events: list[Event]) -> list[Sample]:
-    """The samples, whose time and work never decrease."""
+    """The samples; asserts that their time and work never decrease."""
     samples = [event for event in events if isinstance(event, Sample)]
     assert [s.elapsed_s for s in samples] == sorted({s.elapsed_s for s in samples})
     assert [s.samples for s in samples] == sorted(s.samples for s in samples)
@@ -61,7 +61,7 @@ def _going_forward(events: list[Event]) -> list[Sample]:
 
 
 class BackendContract:
-    """What every backend keeps to."""
+    """The contract of every backend with a virtual clock."""
 
     def backend(self, clock: VirtualClock) -> Backend:
         raise NotImplementedError
@@ -138,7 +138,7 @@ class BackendContract:
 
 
 class LiveBackendContract:
-    """What every live backend keeps to."""
+    """The contract of every live backend."""
 
     @pytest.fixture
     def backend(self) -> LiveBackend:
@@ -234,7 +234,7 @@ class EveryConfiguration:
 
 
 class OutageContract:
-    """What every place that rents keeps to while it cannot be used."""
+    """The contract of every place that rents machines, for an outage."""
 
     @pytest.fixture
     def cloud(self) -> Cloud:

@@ -1,4 +1,4 @@
-"""Small clouds with arbitrary speeds: non-concave, with failures, however unlikely in life."""
+"""Small random clouds for tests, with arbitrary (also non-concave) speeds and failures."""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -17,7 +17,7 @@ from mlcd.core.place import Cloud
 from mlcd.planners.profilers.training import TrainingProfiler
 
 Rates = Sequence[float | None]
-"""What a type does on 1, 2, 3 ... nodes; None where it fails."""
+"""The rates of a type on 1, 2, 3 ... nodes; None if it fails."""
 
 
 def small_recording(
@@ -30,7 +30,7 @@ def small_recording(
     """A recording with these rates: a row for each type, a column for each node count."""
     points: dict[Configuration, Point] = {}
     for number, (row, price) in enumerate(zip(rates, usd_per_hour, strict=True)):
-        # Specifications follow the price, roughly as they do in life.
+        # Specifications grow with the price, roughly as in real catalogs.
         offer = Offer(f"type-{number}", price, vcpus=4 * (number + 1), memory_gb=16, network_gbps=10)
         for nodes, rate in enumerate(row, start=1):
             outcome = failure if rate is None else Outcome.OK
@@ -66,12 +66,12 @@ def random_goal(rng: np.random.Generator, recording: Recording) -> Goal:
 
 
 def job_on(recording: Recording, goal: Goal | None = None) -> Job:
-    """The job that was recorded, with a goal."""
+    """The recorded job, with a goal."""
     return Job(recording.name, recording.work_samples, goal or Goal())
 
 
 def bounded_cloud(recording: Recording, noise: float, seed: int) -> Cloud:
-    """A recorded cloud whose noise stays at its stated level."""
+    """A recorded cloud whose noise is bounded by its stated level."""
     clock = VirtualClock()
     backend = BoundedNoise(recording, clock, noise, seed)
     profiler = TrainingProfiler(backend, 0.0 if noise else 0.01, tight=None, warm_up=False, stated_noise=noise)
@@ -79,16 +79,16 @@ def bounded_cloud(recording: Recording, noise: float, seed: int) -> Cloud:
 
 
 class BoundedNoise(Recorded):
-    """A recorded cloud whose noise stays within what a margin allows for the error of a whole probe alone.
+    """A recorded cloud whose noise never exceeds a certificate's margin for the error of a whole probe.
 
-    That is as many standard errors as the normal quantile of a certificate's confidence.
+    The bound is the normal quantile of the confidence, in standard errors.
     """
 
     def factors(self, rng: np.random.Generator) -> Floats:
-        """As noisy as the recorded cloud, but never beyond the stated level."""
+        """The recorded cloud's noise, with its mean clipped to the bound."""
         factors = gamma_factors(rng, self.noise * sqrt(REPORTS), REPORTS)
         mean = float(factors.mean())
-        # A hair inside: the profiler's mean and this one may differ in the last digit.
+        # Slightly inside, because the profiler's mean may differ in the last digit.
         bound = np.exp(ndtri(CONFIDENCE) * self.noise * (1 - 1e-9))
         bounded: Floats = factors * (min(max(mean, 1 / bound), bound) / mean)
         return bounded

@@ -1,4 +1,4 @@
-"""What MLCD promises of every search, checked on one search from its ledger."""
+"""Check MLCD's promises about a search, from its ledger."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,14 +15,14 @@ from mlcd.core.planner import planner_of
 from mlcd.core.strategy import Probe, Round, Strategy
 from mlcd.planners.train.completion import RunToCompletion
 
-HAIR = 1e-9
-"""Relative room for rounding in sums of floats."""
+ROUNDING = 1e-9
+"""Relative tolerance for rounding in sums of floats."""
 
 
 def search_and_run(
     strategy: Strategy, job: Job, cloud: Cloud, known: tuple[Measurement, ...] = ()
 ) -> tuple[Ledger, str, Decision]:
-    """The whole path on a ledger in memory: search, decide and, if anything was chosen, run to the end."""
+    """Search, decide and, if anything was chosen, run to the end, on a ledger in memory."""
     ledger = Ledger(None)
     book = ledger.begin(job.name, cloud.clock, Started(job, cloud.space, "test", cloud.provenance, "test", known))
     decision = search(strategy, job, cloud.space, cloud.profiler, book, decide=planner_of(job).decide)
@@ -36,9 +36,9 @@ def search_and_run(
 def check_promises(
     strategy: Strategy, job: Job, lines: Sequence[Line], *, steady: bool = True, best: bool = True
 ) -> None:
-    """All promises at once.
+    """Check all promises.
 
-    `steady`: noise stays at its stated level and launches do not fail by chance. `best`: the strategy leaves
+    `steady`: the noise is bounded by its stated level, and launches do not fail by chance. `best`: the strategy leaves
     the choice to the guarantee, which takes the best that can be certified.
     """
     account = Account.replay((line.entry, line.elapsed_s) for line in lines)
@@ -46,14 +46,14 @@ def check_promises(
     check_repeatable(strategy, job, lines)
     if account.decision is not None:
         check_decision(job, lines, account.decision, best=best)
-        if steady and account.decision.certified:  # then it ends, whole; the books have shown that within the limits
+        if steady and account.decision.certified:  # then the run finishes; `check_books` has checked the limits
             assert account.history.runs, "certified, but not run"
             outcome = account.history.runs[-1].outcome
             assert outcome is Outcome.OK, f"certified, but ended {outcome}"
 
 
 def check_books(goal: Goal, lines: Sequence[Line]) -> None:
-    """Nothing was launched without a reserve that covered it, and the limits held after every entry."""
+    """Every launch had a reservation that covered it, and the limits held after every entry."""
     reserved: dict[str, Reserved] = {}
     for i, line in enumerate(lines):
         match line.entry:
@@ -65,11 +65,11 @@ def check_books(goal: Goal, lines: Sequence[Line]) -> None:
                 worst = reserved.pop(order.label)
                 assert order == worst.launch, "settled for another launch than was reserved"
                 if goal.limited or order.purpose == "probe":
-                    assert measurement.usd <= worst.worst_usd * (1 + HAIR), "cost more than was reserved"
-                    assert measurement.seconds <= worst.worst_s * (1 + HAIR), "took longer than was reserved"
+                    assert measurement.usd <= worst.worst_usd * (1 + ROUNDING), "cost more than was reserved"
+                    assert measurement.seconds <= worst.worst_s * (1 + ROUNDING), "took longer than was reserved"
         history = Account.replay((past.entry, past.elapsed_s) for past in lines[: i + 1]).history
-        assert goal.budget_usd is None or history.spent_usd <= goal.budget_usd * (1 + HAIR), "over budget"
-        assert goal.deadline_s is None or history.elapsed_s <= goal.deadline_s * (1 + HAIR), "past the deadline"
+        assert goal.budget_usd is None or history.spent_usd <= goal.budget_usd * (1 + ROUNDING), "over budget"
+        assert goal.deadline_s is None or history.elapsed_s <= goal.deadline_s * (1 + ROUNDING), "past the deadline"
     assert not reserved, "a launch was left open"
 
 
@@ -89,7 +89,7 @@ def check_repeatable(strategy: Strategy, job: Job, lines: Sequence[Line]) -> Non
 
 
 def check_decision(job: Job, lines: Sequence[Line], decision: Decision, *, best: bool = True) -> None:
-    """The choice is the best of what could be certified; a refusal's relaxations would have been enough."""
+    """The choice is the best that could be certified; without one, the relaxations would have been enough."""
     until = next(i for i, line in enumerate(lines) if line.entry.kind == "decided")
     then = Account.replay((line.entry, line.elapsed_s) for line in lines[: until + 1])
     job = remaining_job(job, then.history)
@@ -101,7 +101,7 @@ def check_decision(job: Job, lines: Sequence[Line], decision: Decision, *, best:
         return
     assert not ahead, "something could have been certified"
     for way in decision.relaxations:
-        if way.max_probe_usd is not None:  # what it takes to try something else: no promise
+        if way.max_probe_usd is not None:  # only the price of a probe, no promise
             assert job.search.max_probe_usd is not None
             assert way.max_probe_usd > job.search.max_probe_usd, "that was allowed already"
             continue

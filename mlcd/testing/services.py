@@ -1,4 +1,4 @@
-"""Small recorded services of each kind, from a stated process: models that were seen, one that was not, and a space.
+"""Small recorded services of each kind, generated at random: known models, one unknown model, and a space.
 
 Symbols   b    batch            g    share of the device           h, k   seconds: of a pass, and of a request in it
           w, a GB: of the weights, and of a request                u      users at once
@@ -25,14 +25,14 @@ UNSEEN = "unseen"
 SEEN = ("first", "second", "third", "fourth")
 TRIAL = ProbeTime(120.0, 0.0)
 REFUSES = 0.04
-"""How often a model does not run somewhere for no reason that anybody could know."""
+"""The share of configurations on which a model fails for no predictable reason."""
 
 FAMILIES = {
     "cnn": {"conv2d": 0.75, "batch_norm": 0.15, "relu": 0.10},
     "transformer": {"matmul": 0.70, "softmax": 0.20, "layer_norm": 0.10},
 }
 PRECISIONS = {"fp32": 1.0, "bf16": 0.5}
-"""How long a pass takes, as a factor."""
+"""The time of a pass, as a factor."""
 SHARES, BATCHES = (25, 50, 100), (1, 4, 16, 64)
 CORES, MEMORY_GB = (1, 2), (1, 4)
 TYPES = {"small": (0.1, 1.0), "large": (0.6, 4.0), "gpu": (1.2, 20.0)}
@@ -48,7 +48,7 @@ GPU_COUNTS, BYTES = (1, 2, 4), {"bf16": 2.0, "fp8": 1.0}
 
 @dataclass(frozen=True)
 class World:
-    """What was recorded of all models, the one that a search does not know, and what may vary."""
+    """The recordings of all models, of which a search does not know one, and the space."""
 
     recorded: Knowledge
     space: Space
@@ -60,11 +60,11 @@ class World:
 
     @property
     def seen(self) -> Knowledge:
-        """What a search may learn from."""
+        """The recordings that a search may learn from."""
         return self.recorded.without(UNSEEN)
 
     def only(self, *places: int) -> Self:
-        """With just these configurations of the space to choose from."""
+        """The same world with only these configurations of the space."""
         keep = {self.space.configurations[i] for i in places}
         kept = {
             choice: tuple(c.setting for c in choice.configurations if c in keep and c.setting is not None)
@@ -86,7 +86,7 @@ class World:
         trials: int | None = 10,
         seed: int = 0,
     ) -> Job:
-        """To serve the unseen model."""
+        """The job of serving the unseen model."""
         facts = self.unseen.facts
         service = ServingTask(facts, caps, min_rate, language=language_model(facts))
         search = Search(seed=seed, trials=trials)
@@ -99,7 +99,7 @@ class World:
 
 
 def random_world(kind: Kind, seed: int) -> World:
-    """Four models that were seen and one that was not, all from the same process."""
+    """Four seen models and one unseen model, generated alike."""
     makes = {Kind.DEVICE: _device, Kind.INSTANCES: _instances, Kind.LANGUAGE: _language, Kind.ENGINES: _engines}
     return makes[kind](np.random.default_rng([seed, list(Kind).index(kind)]))
 

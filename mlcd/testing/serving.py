@@ -1,4 +1,4 @@
-"""The contract of a strategy that serves. Subclass it and say how to make yours:
+"""Contract tests for serving strategies. Subclass the contract, and define how to make your strategy:
 
 class TestFalcon(ServingStrategyContract):
     def strategy(self, knowledge: Knowledge, seed: int) -> Strategy:
@@ -34,7 +34,7 @@ IMPOSSIBLE = Cap(Figure.P95, 1e-7)
 
 @dataclass(frozen=True)
 class Search:
-    """A search that is over."""
+    """A finished search."""
 
     job: Job
     lines: list[Line]
@@ -48,7 +48,7 @@ class Search:
 
 @dataclass
 class _EndsInTime:
-    """Fails if a strategy never ends: it may ask once for everything, and be refused it once."""
+    """Fails if a strategy does not end: it may propose each configuration once, and be refused each once."""
 
     inner: Strategy
     steps: int = 0
@@ -60,7 +60,7 @@ class _EndsInTime:
 
 
 def serve(strategy: Strategy, world: World, job: Job, noise: float = 0.0, seed: int = 0) -> Search:
-    """The whole path on a ledger in memory, the budget guarded."""
+    """A whole search on a ledger in memory, with the budget guarded."""
     ledger, clock = Ledger(None), VirtualClock()
     backend = RecordedService(world.recorded, world.unseen, clock, noise, seed)
     profiler = ServingProfiler(backend, noise_floor=0.0, tight=None, warm_up=False, stated_noise=noise)
@@ -71,7 +71,7 @@ def serve(strategy: Strategy, world: World, job: Job, noise: float = 0.0, seed: 
 
 
 class ServingStrategyContract:
-    """What every strategy for serving keeps to, whatever it thinks."""
+    """The contract of every serving strategy."""
 
     def strategy(self, knowledge: Knowledge, seed: int) -> Strategy:
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The contract of a strategy. Subclass it and say how to make yours:
+"""Contract tests for strategies. Subclass the contract, and define how to make your strategy:
 
 class TestHeterBO(StrategyContract):
     def strategy(self, seed: int) -> Strategy:
@@ -26,10 +26,10 @@ FAILING = (None, None, 90.0, 120.0)
 
 
 class StrategyContract:
-    """What every strategy keeps to."""
+    """The contract of every strategy."""
 
     picks_the_best = True
-    """It leaves the choice to the guarantee; False for one that names its own pick."""
+    """True if the strategy leaves the choice to the guarantee; False if it names its own pick."""
 
     def strategy(self, seed: int) -> Strategy:
         raise NotImplementedError

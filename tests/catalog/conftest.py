@@ -1,4 +1,4 @@
-"""Two loopback servers for refreshing: moto's for EC2, and one of our own for the Price List API."""
+"""Two local servers to test refreshing: moto's for EC2, and a test server for the Price List API."""
 
 from __future__ import annotations
 

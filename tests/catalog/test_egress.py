@@ -1,4 +1,4 @@
-"""What a GB costs that goes from one region to another."""
+"""The price of traffic between regions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPU facts: every GPU of the catalog that an engine runs on is known, under the names that people write."""
+"""Datasheet figures: every GPU of the catalog that an engine runs on is known, under all names that people write."""
 
 from __future__ import annotations
 

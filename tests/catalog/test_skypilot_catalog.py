@@ -1,4 +1,4 @@
-"""Prices from the catalog that SkyPilot keeps on a machine; here one that the test writes, in SkyPilot's format."""
+"""Prices from SkyPilot's catalog on this machine; here a catalog in its format that the test writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zones by their names."""
+"""Zones are recognised by their names."""
 
 from __future__ import annotations
 

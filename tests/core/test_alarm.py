@@ -1,4 +1,4 @@
-"""A final run that is slower than certified, or beyond its work, is told at once, and once."""
+"""A final run that is slower than certified, or beyond its work, is warned about at once, and only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real time: it is never set back, and Ctrl-C reaches whatever is done at once."""
+"""The wall clock is never set back, and Ctrl-C reaches all concurrent work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the guarantee chooses: by the rows that the answer shows, and not by what a strategy names."""
+"""The guarantee chooses the best of the rows that the answer shows, whatever a strategy names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ending what runs, when something happens in between: a driver that has just ended, a run that has just begun."""
+"""Ending a run while something else happens: its driver has just ended, or the run has just begun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a certificate counts on: the rate that the next launch keeps, and what the rest of the job takes with it."""
+"""Forecasts: the worst-case rate of the next launch, and what the rest of the job takes with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reserve to finish is never probed away, also not by how many configurations are measured."""
+"""Probes never use up what is reserved to finish, also not by widening the margin against the winner's curse."""
 
 from __future__ import annotations
 

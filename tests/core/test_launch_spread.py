@@ -1,4 +1,4 @@
-"""How far the next launch may differ: what widens a certificate's margin, and what narrows it."""
+"""The model of the launch spread: what widens a certificate's margin, and what narrows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a launch is closed in the books."""
+"""How a launch is closed in the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job may start where it is only likely to end in time, as long as a fallback is certain to after that."""
+"""The job may start on a configuration that is only likely to end in time, if a fallback is certain after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A place that fails: what was never ordered costs nothing, and an outage is no answer about the job."""
+"""Outages of a place: what was not ordered costs nothing, and an outage says nothing about the job."""
 
 from __future__ import annotations
 

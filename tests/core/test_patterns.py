@@ -1,4 +1,4 @@
-"""No regular expression of MLCD's own takes long on any text: a job's output, a file or a field may be hostile."""
+"""MLCD's own regular expressions take linear time on any text, as outputs, files and fields may be hostile."""
 
 from __future__ import annotations
 

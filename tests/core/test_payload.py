@@ -1,4 +1,4 @@
-"""Payloads of planners: carried by the core, written with their kind, and read back as what they were."""
+"""Payloads of planners are written with their kind, and read back unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other packages register is found by name, and imported only when it is asked for."""
+"""Plugins of other packages are found by name, and imported only on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a launch costs whatever its length, such as traffic out of its region, is in every sum that the limits see."""
+"""Costs of a launch besides its time, such as traffic, are in every sum that is compared with limits."""
 
 from __future__ import annotations
 

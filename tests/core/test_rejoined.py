@@ -1,4 +1,4 @@
-"""A launch that still runs is watched again as it was before: its time is counted once, from when it was reserved."""
+"""A launch that still runs after a crash is followed again, and its time is counted once, from its reservation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that ended before its work was done goes on from what it saved; totals stay totals, nothing is paid twice."""
+"""A run that ended before its work was done continues from its checkpoint; nothing is paid twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How close a probe came to the wall of its memory: what is chosen for that, and what is said of it."""
+"""Probes that used nearly all of their memory: how that affects the choice, and what the answer says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probes on spot machines cost less, are repeated on demand when they are lost, and never pass a limit."""
+"""Probes on spot machines cost less, are repeated on demand when they are lost, and never exceed a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MLCD keeps on disk is for its user alone."""
+"""Only the user can read MLCD's state on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a launch costs that was cut short, where its profiler can still find out what it has used."""
+"""The cost of a launch that was cut short, if its profiler can still find out the usage."""
 
 from __future__ import annotations
 

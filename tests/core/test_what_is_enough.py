@@ -1,4 +1,4 @@
-"""A refusal names what is enough for the run to go on: with just that it is certified, with a little less it is not."""
+"""A refusal names limits that are enough to resume the run: with them it is certified, with a little less not."""
 
 from __future__ import annotations
 

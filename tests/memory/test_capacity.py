@@ -1,4 +1,4 @@
-"""What launches have shown of the clouds' capacity: read from the ledger, and told to the next run."""
+"""Observed capacity of clouds is read from the ledger, and passed to the next run."""
 
 from __future__ import annotations
 

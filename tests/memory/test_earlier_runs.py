@@ -1,4 +1,4 @@
-"""Knowledge of earlier runs, and work that probes have done: what they change, and what they must not."""
+"""What earlier runs and the saved work of probes change, and what they must not change."""
 
 from __future__ import annotations
 

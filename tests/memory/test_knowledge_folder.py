@@ -1,4 +1,4 @@
-"""A knowledge base on disk: it comes back as it was, and what is wrong with a file is one line."""
+"""A knowledge base on disk is read back unchanged, and errors in its files are one line."""
 
 from __future__ import annotations
 

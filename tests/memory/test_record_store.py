@@ -1,4 +1,4 @@
-"""A shelf keeps what it was given, whether it is a folder or a database; a team's workers learn from each other."""
+"""A record store, in files or a database, returns what was saved; a team's workers share what they learn."""
 
 from __future__ import annotations
 

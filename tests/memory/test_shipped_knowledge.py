@@ -1,4 +1,4 @@
-"""The knowledge bases that come with MLCD: large enough, whole, and it is told where they come from."""
+"""The shipped knowledge bases are large enough and complete, and state their sources."""
 
 from __future__ import annotations
 

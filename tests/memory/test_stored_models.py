@@ -1,4 +1,4 @@
-"""The store of learned models: whole or not at all, clear about what it cannot read, and it finds the nearest job."""
+"""The store of learned models: atomic writes, clear errors for unreadable models, and the nearest job is found."""
 
 from __future__ import annotations
 

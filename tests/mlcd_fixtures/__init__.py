@@ -1,1 +1,1 @@
-"""What tests share: made clouds and runs, fakes of other systems, the promises of each planner."""
+"""Shared test fixtures: made-up clouds and runs, fakes of other systems, and checks of each planner's promises."""

@@ -1,4 +1,4 @@
-"""The contract of the API for reading, whatever database is behind it. Subclass it, and give it a fixture `api`.
+"""Contract tests of the reading API, on any database. Subclass it, and provide a fixture `api`.
 
 The ledger behind it was filled by `fill`: a real run of every kind, one that was stopped, one that waits, one refused.
 """

@@ -1,4 +1,4 @@
-"""A run in a process that dies: to be resumed, and compared with one that was never disturbed."""
+"""Run in a process that is killed, to resume it and compare it with an undisturbed run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that takes vLLM's command line and serves nothing but its timing: `vllm serve MODEL --port N ...`.
+"""A fake vLLM engine with its command line: it serves only timing. `vllm serve MODEL --port N ...`.
 
 More threads make a step shorter, fp32 longer, and each sequence that decodes adds to it; `--max-num-seqs` bounds what
 runs at once. `--crash TEXT` ends it at the start with this error, `--bad WORD` makes its answers wrong.

@@ -1,4 +1,4 @@
-"""Check MLCD's promises about jobs on functions on the ledger of one."""
+"""Check MLCD's promises about jobs on functions, from a ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlcd.core.place import Cloud
 from mlcd.core.planner import planner_of
 from mlcd.core.strategy import Apply, Finish, Probe, Round
 from mlcd.planners.functions.nouns import TrainEpochs, evidence_of, work_of
-from mlcd.testing.promises import HAIR, check_books
+from mlcd.testing.promises import ROUNDING, check_books
 from mlcd_fixtures.functions import FunctionsWorld
 
 
@@ -74,13 +74,13 @@ def check_sums(lines: Sequence[Line]) -> None:
     """The spending is the sum of settled costs, every launch is closed, and every end has a reason."""
     account = account_of(lines)
     settled = [line.entry.measurement for line in lines if isinstance(line.entry, Settled)]
-    assert math.isclose(account.history.spent_usd, math.fsum(m.usd for m in settled), rel_tol=HAIR, abs_tol=1e-15)
+    assert math.isclose(account.history.spent_usd, math.fsum(m.usd for m in settled), rel_tol=ROUNDING, abs_tol=1e-15)
     assert not account.open, "a launch was left open"
     assert all(m.usd >= 0 and m.seconds >= 0 for m in settled)
     metered = [m for m in settled if m.metered]
-    assert all(math.isclose(m.usd, math.fsum(e.usd for e in evidence_of(m).epochs), rel_tol=HAIR) for m in metered), (
-        "a wrong sum"
-    )
+    assert all(
+        math.isclose(m.usd, math.fsum(e.usd for e in evidence_of(m).epochs), rel_tol=ROUNDING) for m in metered
+    ), "a wrong sum"
     assert all(line.entry.because for line in lines if isinstance(line.entry, Ended | Reserved)), "without a reason"
 
 
@@ -129,7 +129,7 @@ def check_bills(world: FunctionsWorld, lines: Sequence[Line]) -> None:
     for entry in (line.entry for line in lines):
         if isinstance(entry, Settled) and entry.launch.work is not None and world.serverless.tuning is not None:
             billed = billed_usd(backend, world.job, entry.launch, entry.measurement.seconds)
-            assert billed <= entry.measurement.usd * (1 + HAIR), "billed for more than was settled"
+            assert billed <= entry.measurement.usd * (1 + ROUNDING), "billed for more than was settled"
 
 
 def check_epochs(lines: Sequence[Line]) -> None:

@@ -1,4 +1,4 @@
-"""A machine that seems to have GPUs: an `nvidia-smi` that tells what a file says."""
+"""A fake `nvidia-smi` that reports what a file says, as on a machine with GPUs."""
 
 from __future__ import annotations
 

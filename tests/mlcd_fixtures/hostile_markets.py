@@ -1,4 +1,4 @@
-"""Markets that are made to hurt, for tests and `benchmarks/spot_adversarial.py`: all drawn from a seed.
+"""Adversarial spot markets for tests and `benchmarks/spot_adversarial.py`, all generated from a seed.
 
 The weather may look at the job. It takes machines away at the worst moment that it can find:
 

@@ -1,4 +1,4 @@
-"""The contract of a ledger, whatever database it is on. Subclass it and say where it is, new for each test.
+"""Contract tests of a ledger, on any database. Subclass it, and define where a new ledger is for each test.
 
 class TestOnSQLite(LedgerContract):
     @pytest.fixture

@@ -1,4 +1,4 @@
-"""Jobs of a few seconds on real processes of this machine, the node types they run on, and where their run stands."""
+"""Jobs of a few seconds in real processes of this machine, their node types, and the state of their runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of measured training plans, small and made up: times by a simple law, memory by another."""
+"""A small made-up folder of measured training plans, with simple laws for time and memory."""
 
 from __future__ import annotations
 

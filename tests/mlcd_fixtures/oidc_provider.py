@@ -1,4 +1,4 @@
-"""A real provider of OpenID Connect in a process of its own, and a person without a browser who signs in there."""
+"""A real OpenID Connect provider in its own process, and a user who signs in there without a browser."""
 
 from __future__ import annotations
 

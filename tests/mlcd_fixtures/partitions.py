@@ -1,4 +1,4 @@
-"""Training data in parts, as functions share it."""
+"""Training data in partitions, as functions share it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that train a language model by a plan, in small."""
+"""Small jobs that train a language model by a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of recorded load tests, small and made up, in the formats that `mlcd bench serve` reads."""
+"""Small made-up folders of recorded load tests, in the formats that `mlcd bench serve` reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is inside a report: the answers of the API that its page is drawn from, and all their words."""
+"""The contents of a report: the API answers behind its page, and all of their text."""
 
 from __future__ import annotations
 

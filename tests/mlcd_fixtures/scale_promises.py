@@ -1,4 +1,4 @@
-"""Check MLCD's promises about elastic searches and runs on the ledger of one."""
+"""Check MLCD's promises about elastic searches and runs, from a ledger."""
 
 from __future__ import annotations
 

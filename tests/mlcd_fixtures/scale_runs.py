@@ -1,4 +1,4 @@
-"""An elastic run with made-up numbers, for tests of what is told about one."""
+"""An elastic run with made-up numbers, for tests of reports."""
 
 from __future__ import annotations
 

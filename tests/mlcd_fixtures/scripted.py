@@ -1,4 +1,4 @@
-"""A backend that plays a script: what a profiler makes of events is tested with it."""
+"""A backend that plays a list of events, to test profilers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serving runs with made-up numbers, driven by the real loop, for tests of what is told about one."""
+"""Serving runs with made-up numbers, driven by the real loop, for tests of reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A language model of a few thousand random weights, as a folder that an engine takes: no weights, no download.
+"""A language model of a few thousand random weights, in a folder that an engine accepts; nothing is downloaded.
 
 Its tokens are words. `--load-format dummy` makes an engine draw the weights itself.
 """

@@ -1,4 +1,4 @@
-"""Training runs of made-up language models, for tests of what they take."""
+"""Training runs of made-up language models, for tests of their time and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vLLM's build for CPUs in an environment of its own, where it could be installed: `make .venv-vllm/installed`."""
+"""The CPU build of vLLM in its own environment, if it is installed: `make .venv-vllm/installed`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is chosen is never beaten, under the user's own goal, by a row that the answer itself shows as certified.
+"""No row that an answer shows as certified is better for the user's goal than the choice.
 
 For every planner, in worlds that hypothesis makes up, and read where users read it: the document of `-o json`, the
 run's page, and its picture of time against cost. A what-if under another goal is held to the same.

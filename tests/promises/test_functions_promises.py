@@ -1,4 +1,4 @@
-"""What is promised of every job on functions, on platforms that are made up: any price, speed, fault and limit."""
+"""The promises about jobs on functions, on random platforms: any price, speed, fault and limit."""
 
 from __future__ import annotations
 

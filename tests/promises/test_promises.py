@@ -1,4 +1,4 @@
-"""What is promised of every search, on clouds that hypothesis makes up: arbitrary speeds, failures, noise."""
+"""The promises about every search, on random clouds: arbitrary speeds, failures and noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is promised of every elastic run, in worlds that hypothesis makes up: physics, memory walls, noise, bad luck."""
+"""The promises about every elastic run, in random worlds: step times, memory limits, noise, bad luck."""
 
 from __future__ import annotations
 

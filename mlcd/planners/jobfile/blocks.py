@@ -69,17 +69,17 @@ class SearchBlock(Keys):
     instances: Annotated[tuple[str, ...], BeforeValidator(units.parse_patterns), Names] = DEFAULT.instances
     """Instance types: a pattern such as g5.*, or a list of them."""
     seed: Annotated[int, BeforeValidator(partial(units.parse_whole, least=0))] = DEFAULT.seed
-    """Of everything random; 0 or more."""
+    """The seed of everything random; 0 or more."""
     parallel: Annotated[int, BeforeValidator(whole)] = DEFAULT.parallel
     """How many probes may run at once."""
     early_look: Annotated[float, BeforeValidator(units.parse_share)] = DEFAULT.early_look or 1.0
-    """The share of a probe after which is asked if the rest is worth it; none for whole probes."""
+    """The share of a probe after which a method may end it early; none for whole probes."""
     earlier: Annotated[bool, BeforeValidator(units.parse_flag)] = DEFAULT.earlier
-    """Whether what earlier runs of the same job have measured says where to look."""
+    """Whether measurements of earlier runs of the same job guide the search."""
     max_probe: Annotated[float | None, BeforeValidator(_usd_or_unlimited)] = DEFAULT.max_probe_usd
-    """Dollars that one probe may cost at the most, or none."""
+    """The most dollars that one probe may cost, or none."""
     max_hourly: Usd = DEFAULT.max_hourly_usd
-    """Dollars an hour that all machines which are up at once may cost, or none."""
+    """The most dollars an hour for all machines that are up at once, or none."""
     zones: Annotated[tuple[str, ...], BeforeValidator(_zones), Names] = DEFAULT.zones
     """With `use_spot: any`: where machines may be rented, such as [us-east-1a, us-east-1b]."""
 
@@ -92,14 +92,14 @@ class SearchBlock(Keys):
 
 
 class FingerprintBlock(Keys):
-    """What makes two jobs train alike."""
+    """What identifies jobs that train alike."""
 
     architecture: str = ""
-    """The model, in words of your own."""
+    """The model, in your own words."""
     data: str = ""
     """The data that it is trained on."""
     optimizer: str = ""
-    """What trains it."""
+    """The optimiser."""
 
     @property
     def settings(self) -> Fingerprint:
@@ -113,13 +113,13 @@ class Block(Keys):
     work: Work
     """How much there is to do: samples in total, such as 90M, or the keys below it."""
     goal: Annotated[Objective, one_of(Objective)] = Objective.FASTEST
-    """What to make small: the time, the cost, or neither at the other's price (knee)."""
+    """What to minimise: the time, the cost, or a balance of both (knee)."""
     budget: Usd = None
     """Dollars for probes and the final run together, such as $100. Without it there is no limit."""
     deadline: Seconds = None
     """Time for probes and the final run together, such as 6h or 1d 4h. Without it there is no limit."""
     confidence: Annotated[float, BeforeValidator(units.parse_confidence)] = CONFIDENCE
-    """How sure a certificate has to be: 0.9, 99 %; at least 0.5, below 1."""
+    """The probability that a certified job ends within its limits: 0.9, 99 %; at least 0.5, below 1."""
     communication: Annotated[Communication, one_of(Communication)] = Communication.ALL_REDUCE
     """How workers exchange gradients."""
     parameters: Count = None
@@ -135,17 +135,17 @@ class Block(Keys):
     egress: Annotated[float, BeforeValidator(units.parse_traffic)] = Job.egress_gb
     """The most data that one launch sends out of its region, such as 20GB."""
     checkpoints: Annotated[bool, BeforeValidator(units.parse_flag)] = False
-    """The job saves its work as it goes and goes on from there: what a probe does counts."""
+    """The job saves its work and continues from it, so the work of a probe counts."""
     checkpoint_size: Annotated[float | None, BeforeValidator(units.parse_traffic)] = None
-    """How large a checkpoint is, such as 50GB: the price of moving it between regions is booked."""
+    """The size of a checkpoint, such as 50GB, to count the price of moving it between regions."""
     report: Annotated[str, BeforeValidator(_report)] = ""
-    """A pattern of the job's output that tells its progress, with a group `samples`, `step` or `epoch`."""
+    """A pattern that reads progress from the job's output, with a group `samples`, `step` or `epoch`."""
     search: SearchBlock = SearchBlock()
     """How to search, and where."""
     fingerprint: FingerprintBlock = FingerprintBlock()
-    """What makes two jobs train alike, in words of your own."""
+    """What identifies jobs that train alike, in your own words."""
     on: str = Job.on
-    """Where to search and run; a relative path in it is beside the job file."""
+    """Where to search and run; a relative path is relative to the job file's folder."""
 
     @model_validator(mode="after")
     def _blocks_go_with_the_rest(self) -> Block:

@@ -95,7 +95,7 @@ class Work(Keys):
     epochs: Count = None
     """Passes over the data set; may be a fraction."""
     tokens: Count = None
-    """Tokens in total, `sequence` of them a sample."""
+    """Tokens in total; a sample has `sequence` of them."""
 
     @model_validator(mode="before")
     @classmethod

@@ -68,11 +68,11 @@ class _AsWritten(GenerateJsonSchema):
 
 def _meanings(block: type[Any]) -> dict[str, str]:
     """The docstrings below the fields of a class and of its base classes, by field."""
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for each in reversed(block.__mro__):
         if each.__module__.startswith("mlcd.") and each.__name__ in (source := _source(each.__module__)):
-            found |= source[each.__name__]
-    return {name: words for name, words in found.items() if name in block.model_fields}
+            meanings |= source[each.__name__]
+    return {name: words for name, words in meanings.items() if name in block.model_fields}
 
 
 @cache

@@ -16,14 +16,14 @@ TASK_KEYS = {
     "setup": "Commands that prepare a node.",
     "run": "Commands that each node runs.",
     "envs": "Environment variables of the job.",
-    "secrets": "Variables whose values are stored nowhere.",
-    "file_mounts": "Files and buckets, by the path where the job finds them.",
-    "volumes": "Volumes, by the path where the job finds them.",
-    "resources": "What machines the job may have.",
-    "service": "SkyPilot's own: how it is served.",
-    "config": "SkyPilot's own: its settings for this task.",
-    "inputs": "SkyPilot's own: data that is read.",
-    "outputs": "SkyPilot's own: data that is written.",
+    "secrets": "Variables whose values are not stored.",
+    "file_mounts": "Files and buckets, by their path in the job.",
+    "volumes": "Volumes, by their path in the job.",
+    "resources": "The machines that the job may use.",
+    "service": "Only for SkyPilot: how it is served.",
+    "config": "Only for SkyPilot: its settings for this task.",
+    "inputs": "Only for SkyPilot: data that is read.",
+    "outputs": "Only for SkyPilot: data that is written.",
 }
 """The keys of a SkyPilot task, with their descriptions."""
 RESOURCES: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Opening a database, and what is told when it cannot be used: one line, what to do, and never the password."""
+"""Opening a database, and the errors if it cannot be used: one line, what to do, and never the password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs in pieces: whatever was appended is read back, from anywhere, in whatever portions."""
+"""Logs in pieces: any part of what was appended can be read back, in portions of any size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way to the newest tables leads to the same ones, and what was written before is all there."""
+"""Every migration path leads to the same tables, and keeps all data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models in the database: whole or not at all, the same bytes wherever they are fetched, and never all in memory."""
+"""Models in the database: complete or absent, the same bytes everywhere, and never entirely in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people say of runs is kept to the letter, whatever the letters, and by however many at once."""
+"""Labels of runs are stored exactly, in any script, and with concurrent writers."""
 
 from __future__ import annotations
 

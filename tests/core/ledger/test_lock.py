@@ -1,4 +1,4 @@
-"""The lock of a run: its driver alone has it, whoever looks takes it from nobody, and a full disk is told."""
+"""The lock of a run: only its driver has it, readers never take it away, and a full disk is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that is driven on PostgreSQL while connections break and the server dies: nothing is lost or written twice."""
+"""A run on PostgreSQL, while connections break and the server dies: nothing is lost or written twice."""
 
 from __future__ import annotations
 

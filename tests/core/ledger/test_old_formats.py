@@ -1,4 +1,4 @@
-"""State folders of every format that ever landed still open, and killed runs in them go on; see formats/README.md."""
+"""State folders of every old format still open, and killed runs in them can be resumed; see formats/README.md."""
 
 from __future__ import annotations
 
