@@ -1442,6 +1442,19 @@ def test_the_error_about_a_missing_package_says_what_to_install(monkeypatch):
         Sdk()
 
 
+def test_what_a_job_may_cost_is_known_without_loading_skypilot(tmp_path):
+    """A preview computes it in a process that may write no file, and the first import of SkyPilot writes some."""
+    script = (
+        "import sys; from pathlib import Path; from mlcd.core.place import cloud\n"
+        "from mlcd.planners.jobfile.read import load_job\n"
+        "assert len(cloud('skypilot:aws', load_job(Path(sys.argv[1]))).space) > 1\n"
+        "assert 'sky' not in sys.modules"
+    )
+    job = tmp_path / "job.yaml"
+    job.write_text("name: demo\nrun: python train.py\nmlcd: {work: 1M, on: 'skypilot:aws', budget: 5}\n")
+    subprocess.run([sys.executable, "-c", script, str(job)], check=True, timeout=300)
+
+
 def without_sky(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     script = "import sys; sys.modules['sky'] = None; import mlcd.cli; mlcd.cli.main(sys.argv[1:])"
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "MLCD_HOME": str(tmp_path / "state")}

@@ -158,6 +158,9 @@ class FakeSkyPilot:
     status_requests_s: list[float] = field(default_factory=list)
     """When the status was requested."""
 
+    def load(self) -> None:
+        """Nothing has to be imported."""
+
     def launch(self, name: str, task: Mapping[str, Any], first_boot: Sequence[str] = ()) -> FakeLaunch:
         """Order a cluster of this name with the job on it."""
         self.before_launch()

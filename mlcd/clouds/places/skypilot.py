@@ -40,7 +40,12 @@ def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: Ta
     backend = SkyPilot(client, home(), clock, machines)
     space = grid(offers, job.search.nodes, probe_time=SKYPILOT_PROBE, startup_limit_s=STARTUP_LIMIT_S)
     space = with_markets(rentable(narrow(space, job)), job, clouds, partial(with_extra_costs, job=job))
-    return Cloud(space, backend, live_profiler(backend), clock, check=check_environment)
+
+    def check(job: Job) -> None:
+        client.load()
+        check_environment(job)
+
+    return Cloud(space, backend, live_profiler(backend), clock, check=check)
 
 
 def clouds_of(job: Job, named: str) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -47,14 +48,31 @@ def load_sky() -> ModuleType:
     return module
 
 
-class Sdk:
-    """SkyPilot, as MLCD uses it. `load` imports its SDK. Failures are `BackendError`s of one sentence."""
+def require_sky() -> None:
+    """Raise the one-line hint if SkyPilot is not installed, without importing it."""
+    if find_spec("sky") is None:
+        raise MissingExtra("the skypilot backend", "skypilot")
 
-    def __init__(self, load: Callable[[], Any] = load_sky) -> None:
-        self._sky = load()
+
+class Sdk:
+    """SkyPilot, as MLCD uses it. `load` imports the SDK when first used. Failures are one-sentence `BackendError`s."""
+
+    def __init__(self, load: Callable[[], Any] | None = None) -> None:
+        if load is None:
+            require_sky()
+        self._load = load or load_sky
         self._quiet = threading.Lock()
         self._status_times: dict[str, int | None] = {}
         """When SkyPilot last updated the status of each cluster, by its own clock."""
+
+    @cached_property
+    def _sky(self) -> Any:
+        """The SDK. Its import takes seconds and writes to ~/.sky, which a preview in a restricted process may not."""
+        return self._load()
+
+    def load(self) -> None:
+        """Import the SDK now: while it is imported, stdout of the whole process goes to stderr."""
+        _ = self._sky
 
     def launch(self, name: str, task: Mapping[str, Any], first_boot: Sequence[str] = ()) -> LaunchThread:
         """Order a cluster of this name with the job on it; returns at once. `first_boot`: shell commands, on AWS."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from itertools import product
 
 from mlcd.clouds.places.prices import catalog_offers
@@ -44,7 +45,7 @@ def rented_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: Tagg
     space = rentable(Space(fitting, trial, STARTUP_LIMIT_S))
     backend = RentedServers(client, home(), clock, machines)
     profiler = ServingProfiler(backend, noise_floor=LIVE_NOISE, tight=LIVE_TIGHT)
-    return Cloud(space, backend, profiler, clock, check=check)
+    return Cloud(space, backend, profiler, clock, check=partial(check, client=client))
 
 
 def _table(service: ServingTask) -> KnobTable:
@@ -81,7 +82,8 @@ def _choice(table: KnobTable, offer: Offer) -> Choice:
     return Choice(offer, settings=tuple(ServerSettings(tuple(knobs.items())) for knobs in fitting))
 
 
-def check(job: Job) -> None:
+def check(job: Job, client: Sdk) -> None:
     """UserError for contradictions, before anything is rented."""
+    client.load()
     service = service_of(job)
     check_model(service, _table(service))
