@@ -18,7 +18,7 @@ from mlcd.core.units import format_rate, format_usd, parse_usd
 from mlcd.planners.serve.llm.replicas import ApiPrice, Fleet, Lengths, Option, break_even, cheapest, fleet, options
 from mlcd.planners.serve.llm.traffic import Traffic, of_rate, parse_peak, parse_traffic_file
 from mlcd.planners.serve.nouns import Counted, ServingTask, serving_task
-from mlcd.reports.serve.words import format_price, kept_words, knob_names
+from mlcd.reports.serve.words import format_price, knob_names, requirement_words
 
 WIDE = 6
 """Most rows of the table, the cheapest first."""
@@ -99,7 +99,7 @@ def replicas(run: str, output: str, **asked: Any) -> None:
     found = options(account.job, account.searched.measurements, lengths)
     chosen = cheapest(found, traffic, lengths, spare)
     if chosen is None:
-        kept = " and ".join(kept_words(task))
+        kept = " and ".join(requirement_words(task))
         none = f"keeps {kept}, at any concurrency" if kept else "succeeded"
         raise WrongState(f"run '{name}' has no trial that {none}: mlcd show {name}")
     price: ApiPrice | None = asked["api_price"]

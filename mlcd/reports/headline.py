@@ -11,8 +11,16 @@ from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.nouns import ServingTask, served_by, service_of
 from mlcd.reports.functions.rows import best_path
 from mlcd.reports.functions.words import chosen_plan, size_words
-from mlcd.reports.serve.page import found_trial
-from mlcd.reports.serve.words import UNITS, format_price, format_s, kept_words, knob_cells, knob_names, promised
+from mlcd.reports.serve.page import decided_trial
+from mlcd.reports.serve.words import (
+    UNITS,
+    format_price,
+    format_s,
+    knob_cells,
+    knob_names,
+    promised_figures,
+    requirement_words,
+)
 from mlcd.reports.story import Story
 
 BETWEEN = " · "
@@ -56,14 +64,14 @@ def _on_functions(story: Story, decision: Decision) -> str:
 
 def _of_service(story: Story, decision: Decision) -> str:
     """The knobs that varied, the rate, what was asked for, the price."""
-    found, place = found_trial(story), decision.configuration
+    found, place = decided_trial(story), decision.configuration
     if found is None or place is None:
         return ""
     service, served = service_of(story.job), served_by(found)
-    kept = [f"{figure} {format_s(served.figures[figure])}" for figure in promised(service, found)]
+    kept = [f"{figure} {format_s(served.figures[figure])}" for figure in promised_figures(service, found)]
     parts = [_settings(story, found), f"{format_rate(found.rate)} {UNITS[service.counted]}", *kept]
     parts.append(f"{format_price(place.usd_per_hour)}/h")
-    if kept_words(service):
+    if requirement_words(service):
         parts.append("certified" if decision.certified else "not certified")
     return BETWEEN.join(parts)
 

@@ -34,7 +34,7 @@ def run_tables(lines: Sequence[Line]) -> dict[str, Any]:
 def _tables(story: Story) -> list[Table]:
     match story.job.ask:
         case ServingTask():
-            return [*serve_page.asked(story), *serve_page.levels(story), *serve_page.trials(story)]
+            return [*serve_page.requirements(story), *serve_page.levels(story), *serve_page.trials(story)]
         case FunctionsTask():
             planned, ran = functions_page.plans(story), functions_page.ran(story)
             return [*final_run(story), *planned, *ran, *functions_page.calibrated(story)]

@@ -29,7 +29,7 @@ from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.train.nouns import planned_training
 from mlcd.reports.functions.words import best_epoch
 from mlcd.reports.functions.words import result_words as functions_words
-from mlcd.reports.serve.words import asked_words, eased_words, trial_words
+from mlcd.reports.serve.words import relaxed_words, task_words, trial_words
 
 if TYPE_CHECKING:
     from mlcd.core.ledger import Labels
@@ -41,7 +41,7 @@ MOSTLY = 0.5
 def goal_words(goal: Goal, target: Target | None = None, ask: Ask | None = None) -> str:
     """'fastest within $100 and 6 h', 'cheapest, no limit', 'knee within $5, until accuracy >= 0.97'."""
     if isinstance(ask, ServingTask):
-        return asked_words(goal, ask)
+        return task_words(goal, ask)
     within = limits_words(goal, " and ")
     words = f"{goal.objective} within {within}" if within else f"{goal.objective}, no limit"
     return words if target is None else f"{words}, until {target}"
@@ -62,7 +62,7 @@ def relaxation_words(way: Relaxation) -> str:
         return f"--confidence {way.confidence:g} (on {way.configuration}, within the limits as they are)"
     limits = [enough_usd(way.budget_usd)] if way.budget_usd is not None else []
     limits += [enough_duration(way.deadline_s)] if way.deadline_s is not None else []
-    limits += eased_words(way)
+    limits += relaxed_words(way)
     if not limits:  # the planner itself describes any other relaxation
         return ""
     where = f" (on {way.configuration})" if way.configuration is not None else ""

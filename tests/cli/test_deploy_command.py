@@ -84,7 +84,7 @@ def test_it_stays_up_until_it_is_taken_down_and_is_billed(
     assert "$0.10 an hour, until its budget is used up in 2" in answer.out
     with urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=5) as said:
         assert json.load(said) == {"data": []}
-    assert "has a launch open already" in mlcd_process("deploy", "last").complaint
+    assert "is running already" in mlcd_process("deploy", "last").complaint
     assert mlcd_process("runs", "-o", "json").document["runs"][0]["status"] == "running"
     assert mlcd_process("down", "last").code == 0
     with pytest.raises(OSError, match="refused"):

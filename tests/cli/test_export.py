@@ -68,7 +68,7 @@ def test_a_folder_gets_all_files_and_the_model(mlcd: Mlcd, served: Callable[...,
     assert "docker compose up" in answer.out
     assert [line.partition(":")[0] for line in answer.err.splitlines()] == [
         "  -  NOT CERTIFIED on triton",
-        "  -  memory 1.5 GB is an allowance, triton was not measured",
+        "  -  memory 1.5 GB is an estimate, since triton was not measured",
         "  -  not in the files",
     ]
 

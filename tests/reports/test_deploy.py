@@ -277,7 +277,7 @@ def test_memory_of_a_server_that_was_not_measured_is_an_allowance_and_says_so() 
     own = replace(deployment({"memory_gb": 0.5}), peak_gb=0.42)
     export = TARGETS["kserve"](own)
     assert "memory: 1500M" in export.files["inferenceservice.yaml"]
-    assert any("memory 1.5 GB is an allowance, triton was not measured" in note for note in export.notes)
+    assert any("memory 1.5 GB is an estimate, since triton was not measured" in note for note in export.notes)
     assert [told.name for told in export.missing] == ["memory_gb"]
     roomy = TARGETS["kserve"](replace(deployment({"memory_gb": 4}), peak_gb=0.42))
     assert "memory: 4G" in roomy.files["inferenceservice.yaml"]  # it is paid for, and more than enough

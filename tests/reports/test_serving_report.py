@@ -38,11 +38,11 @@ from mlcd.reports.html import page
 from mlcd.reports.launch_progress import ProgressMeter
 from mlcd.reports.run_tables import command
 from mlcd.reports.serve.words import (
-    asked_words,
     decision_sentence,
     format_price,
     format_s,
     knob_names,
+    task_words,
     trial_words,
     usd_per_million,
 )
@@ -203,7 +203,7 @@ def test_where_nothing_keeps_the_cap_the_closest_is_named_with_its_figure() -> N
         p.measurement.evidence.figures[Figure.P95] for p in story.good if isinstance(p.measurement.evidence, Served)
     )
     said = decision_sentence(story.decision, story.job, story.search)
-    assert said.startswith("none of 6 configurations tried keeps p95 <= 2 ms; the closest, ")
+    assert said.startswith("none of 6 configurations tried meets p95 <= 2 ms; the closest, ")
     assert said.endswith(f", has p95 {format_s(least)}")
 
 
@@ -223,8 +223,8 @@ def test_a_choice_that_is_not_certain_says_how_bad_it_may_be() -> None:
     place = some()[0]
     loose = serving_lines(places=[place], show=lambda c: answered(c, 100.0, {Figure.P95: 0.029}))
     assert "not certified: p95 may be as high as 30.7 ms" in told(loose)
-    assert "not certified: p95 may be anything: too few requests" in told(serving_lines(show=half_known))
-    assert "there was nothing to keep" in told(serving_lines(FREE))
+    assert "not certified: p95 may be anything (too few requests" in told(serving_lines(show=half_known))
+    assert "nothing was required" in told(serving_lines(FREE))
 
 
 def test_tokens_are_called_tokens() -> None:
@@ -233,7 +233,7 @@ def test_tokens_are_called_tokens() -> None:
     assert "a million tokens" in said
     assert "TTFT_P95" in said
     assert "requests" not in said
-    asked = asked_words(Goal(Objective.PER_DOLLAR), replace(SERVICE, counted=Counted.TOKENS, min_rate=1e4))
+    asked = task_words(Goal(Objective.PER_DOLLAR), replace(SERVICE, counted=Counted.TOKENS, min_rate=1e4))
     assert asked == "per-dollar, p95 <= 30 ms, at least 10,000 tokens/s, no limit"
 
 
@@ -281,7 +281,7 @@ def test_the_report_says_the_answer_the_cost_of_a_million_and_what_is_asked() ->
     assert decision_sentence(story.decision, story.job, story.search)[1:] in view(report)["answer"]["sentence"]
     price = format_price(usd_per_million(story.chosen.measurement))
     assert ("A million requests", price) in [(card["name"], card["value"]) for card in view(report)["cards"]]
-    (asked,) = tables(report)[f"What is asked of {story.decision.configuration}"]["rows"]
+    (asked,) = tables(report)[f"Requirements and {story.decision.configuration}"]["rows"]
     assert asked[:2] == ["p95", "≤ 30 ms"]
     again = dict(tables(report)["How it was made"]["rows"])["To reproduce"]
     assert again.startswith(

@@ -1,1 +1,1 @@
-"""A serving run's decision as files that other tools deploy: a target is one file, and `targets.py` lists them."""
+"""Export of a run's decision as files that other tools deploy; `targets.py` lists the tools."""

@@ -1,6 +1,6 @@
-"""What is deployed: the chosen configuration, knob by knob, each with the part that it plays in a server; its files.
+"""The deployment of a serving run's decision: its knobs with their roles in a server, and the exported files.
 
-A number that a target's field cannot hold exactly has no part: it is placed beside the file, never rounded.
+A number that a target's field cannot hold exactly is never rounded: it is listed in the file as not set.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LANGUAGE = {Figure.TTFT_P50, Figure.TTFT_P95, Figure.ITL_P50, Figure.ITL_P95}
 
 
 class Part(Enum):
-    """What a knob sets, and the names of such knobs."""
+    """The role of a knob in a server; the value lists the knob names with that role."""
 
     BATCH = ("batch",)
     WAIT = ("max_wait_ms",)
@@ -38,16 +38,16 @@ class Part(Enum):
 
 
 HEADROOM = 1.25
-"""Of the most memory that was measured: a load of a minute does not see all that fragments in a week."""
+"""Factor on the measured peak memory: a test of a minute does not show the fragmentation of a week."""
 SERVER_GB = 1.0
-"""Allowed for a server that was not measured: Triton with its backends holds some hundred MB before any model."""
+"""Memory allowed for a server that was not measured: Triton's backends need some hundred MB before any model."""
 OWN: Mapping[str, Knob] = {"threads": 1, "batch": 1, "max_wait_ms": 5.0}
-"""How MLCD's own server is set where no knob says so: what was measured is deployed. A test compares them."""
+"""Defaults of MLCD's own server, exported for settings that were no knobs. A test compares them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedKnob:
-    """A knob, and where it went in a target's files; without a `where` it is not in them: `note` says what to do."""
+    """A knob and its place in the exported files. Without `where` it is not in them, and `note` says what to do."""
 
     name: str
     value: Knob
@@ -64,10 +64,10 @@ class PlacedKnob:
 
 @dataclass(frozen=True)
 class Deployment:
-    """The chosen configuration of a run. `name` is one that folders and clusters accept.
+    """The decided configuration of a run. `name`: valid for folders and clusters.
 
-    `server`: what answered in its trials, 'mlserver 1.7.1', where that was one to deploy on. `peak_gb`: the most memory
-    that it held. `accuracy`: what is known of the answers, where the precision is not the model's own.
+    `server`: the server of its trials, such as 'mlserver 1.7.1', if that is a deployment target. `peak_gb`: its peak
+    memory. `accuracy`: a note about the outputs, if the precision is not the model's own.
     """
 
     run: str
@@ -83,32 +83,32 @@ class Deployment:
 
     @property
     def settings(self) -> Mapping[str, Knob]:
-        """Every knob, and how the trials' server is set where no knob says so."""
+        """All knobs, and the defaults of the trials' server for settings that were no knobs."""
         return {**self.own, **dict(self.knobs)}
 
     def number(self, part: Part) -> float | None:
-        """How the first knob of this part is set, if it is one that a file can hold exactly."""
+        """The value of the knob with this role, if a file can hold it exactly."""
         name = self.name_of(part)
         return holds(part, self.settings[name]) if name is not None else None
 
     def whole(self, part: Part) -> int | None:
-        """The same of a knob that counts."""
+        """The same as an integer."""
         number = self.number(part)
         return None if number is None else int(number)
 
     @property
     def cores(self) -> float | None:
-        """Cores of its machine; a server on the CPU that is placed only its threads was pinned to as many."""
+        """Cores of its machine. Without such a knob, a server on the CPU was pinned to as many cores as threads."""
         stated = self.number(Part.CORES)
         return self.number(Part.THREADS) if stated is None and not self.on_gpu else stated
 
     def name_of(self, part: Part) -> str | None:
-        """The knob that plays this part."""
+        """The name of the first knob with this role."""
         return next((name for name in self.settings if part_of(name) is part), None)
 
     @property
     def on_gpu(self) -> bool:
-        """Whether it was served by a GPU, or a share of one."""
+        """Whether the model was served on a GPU, or a share of one."""
         return any(self.name_of(part) is not None for part in (Part.SHARE, Part.GPUS))
 
     def measured_on(self, server: str) -> bool:
@@ -116,7 +116,7 @@ class Deployment:
         return self.server.partition(" ")[0] == server
 
     def notes(self, to: str) -> tuple[str, ...]:
-        """What has to be known of files for this tool: whether their figures are those of its server."""
+        """Notes on the files for this tool: whether their figures were measured on its server, memory, accuracy."""
         server = TARGETS[to].server
         if self.measured_on(server):
             said = f"measured on {self.server}, with the settings of these files"
@@ -128,7 +128,7 @@ class Deployment:
         return tuple(each for each in (said, self.memory(server)[1], self.accuracy) if each)
 
     def memory(self, server: str) -> tuple[float | None, str]:
-        """GB of main memory that this server gets, and what has to be known of that where no knob says it."""
+        """GB of main memory for this server, and a note if it does not follow from a knob."""
         held, peak = self.number(Part.MEMORY), self.peak_gb
         if self.on_gpu:
             return None, ""
@@ -136,7 +136,7 @@ class Deployment:
             if held is not None or peak is None:
                 return held, ""
             gb = math.ceil(100 * HEADROOM * peak) / 100
-            return gb, f"memory {gb:g} GB: {HEADROOM:g} times the {peak:.3g} GB that {self.server} held at the most"
+            return gb, f"memory {gb:g} GB: {HEADROOM:g} times the {peak:.3g} GB that {self.server} used at most"
         took = held if peak is None else peak
         if took is None:
             return None, ""
@@ -144,47 +144,47 @@ class Deployment:
         if held is not None and held >= gb:
             return held, ""
         return gb, (
-            f"memory {gb:g} GB is an allowance, {server} was not measured: {SERVER_GB:g} GB for the server itself, and "
-            f"the {took:.3g} GB of the trials' server"
+            f"memory {gb:g} GB is an estimate, since {server} was not measured: {SERVER_GB:g} GB for the server itself "
+            f"and the {took:.3g} GB of the trials' server"
         )
 
     @property
     def as_it_is(self) -> bool:
-        """Whether the model's own file was served, not one of another precision."""
+        """Whether the model's own file was served, not a quantised one."""
         name = self.name_of(Part.PRECISION)
         return name is None or self.settings[name] == "fp32"
 
     def placed(self, fields: Mapping[Part, str], notes: Mapping[Part, str], server: str) -> tuple[PlacedKnob, ...]:
-        """Where each knob went. `fields`: those of a target, by part; `notes`: what to do where it has none."""
+        """The place of each knob. `fields`: a target's fields by role; `notes`: what to do for roles without one."""
         gb, differs = self.memory(server)
-        if differs:  # this server needs another amount than the one of the trials
+        if differs:  # this server needs another amount than the trials' server
             fields = {part: field for part, field in fields.items() if part is not Part.MEMORY}
-            notes = {**notes, Part.MEMORY: f"the trials' server was held to it; {server} needs {gb:g} GB"}
+            notes = {**notes, Part.MEMORY: f"this was the limit of the trials' server; {server} needs {gb:g} GB"}
         return tuple(self._placed(name, value, fields, notes) for name, value in self.settings.items())
 
     def _placed(self, name: str, value: Knob, fields: Mapping[Part, str], notes: Mapping[Part, str]) -> PlacedKnob:
         part = part_of(name)
-        note = "" if name in dict(self.knobs) else "no knob of this run: so the server of its trials was set"
+        note = "" if name in dict(self.knobs) else "not a knob of this run: the setting of its trials' server"
         if part is Part.PRECISION and value == "fp32":
-            return PlacedKnob(name, value, "the model's file, as it is", note)
+            return PlacedKnob(name, value, "the model's file, unchanged", note)
         if self.name_of(part) != name and part in SINGLE:
-            return PlacedKnob(name, value, note=f"{self.name_of(part)} is the knob that sets this")
+            return PlacedKnob(name, value, note=f"the knob {self.name_of(part)} sets this")
         if holds(part, value) is None or part not in fields:
-            return PlacedKnob(name, value, note=notes.get(part, "nothing here is set by it; set it where it belongs"))
+            return PlacedKnob(name, value, note=notes.get(part, "these files have no field for it; set it yourself"))
         return PlacedKnob(name, value, fields[part], note)
 
 
 SINGLE = frozenset(Part) - {Part.OTHER, Part.LOAD, Part.PRECISION}
-"""Parts of which there is one."""
+"""Roles that only one knob can have."""
 
 
 def part_of(name: str) -> Part:
-    """What a knob of this name sets."""
+    """The role of a knob by its name."""
     return next((part for part in Part if name in part.value), Part.OTHER)
 
 
 def holds(part: Part, value: Knob) -> float | None:
-    """The number, if the fields of this part hold it exactly; None if they do not, or if it is no number."""
+    """The number, if fields of this role hold it exactly; None if not, or if it is not a number."""
     if part not in SINGLE or isinstance(value, str | bool) or not math.isfinite(value):
         return None
     number = float(value)
@@ -196,7 +196,7 @@ def holds(part: Part, value: Knob) -> float | None:
 
 
 def deployment_of(run: str, account: Account) -> Deployment:
-    """What a run has chosen to deploy; WrongState if it is none, or nothing that these targets serve."""
+    """The decided deployment of a run; WrongState if there is none, or these targets cannot serve it."""
     job, decision = account.job, account.decision
     if not isinstance(job.ask, ServingTask):
         raise WrongState(f"run '{run}' trains a job: export it with --to skypilot")
@@ -223,13 +223,13 @@ def deployment_of(run: str, account: Account) -> Deployment:
 
 
 def slug(name: str) -> str:
-    """A name that a folder, a cluster and a server accept: small letters, digits and dashes, a letter first."""
+    """A name valid for folders, clusters and servers: lower-case letters, digits and dashes, a letter first."""
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:50].strip("-")
     return plain if re.match(r"[a-z]", plain) else f"model-{plain}".strip("-")
 
 
 def line(words: str) -> str:
-    """Words of the user on one line, safe behind a '#'."""
+    """The user's text on one line, safe in a comment."""
     return " ".join("".join(c if c.isprintable() else " " for c in words).split())
 
 
@@ -254,8 +254,8 @@ QUANTISE = (
 
 @dataclass(frozen=True)
 class Export:
-    """`files`: by their path in the folder. `main`: the one to show alone. `model_at`: where the model's file goes.
-    `start`: the command that uses the folder. `notes`: what has to be known of it.
+    """Exported files. `files`: by path. `main`: the path of the main one. `model_at`: where the model's file goes.
+    `start`: the command that uses the folder. `notes`: remarks for the user.
     """
 
     files: Mapping[str, str]
@@ -272,13 +272,13 @@ class Export:
 
 
 def header(deployment: Deployment, placed: tuple[PlacedKnob, ...], to: str) -> str:
-    """Comments: what was chosen by which run, what has to be known of it, and where every knob went."""
+    """The comment at the top of a file: the run and its decision, notes, and the place of every knob."""
     chosen = f"Chosen by MLCD in run {deployment.run} ({deployment.source}): {deployment.sentence}"
     return "".join(f"# {line}\n" for line in (chosen, *deployment.notes(to), *placed))
 
 
 def readme(deployment: Deployment, placed: tuple[PlacedKnob, ...], to: str, at: str, start: str, *more: str) -> str:
-    """How to use the folder, and what is not in it. `at`: where the model's file goes."""
+    """The README: how to use the folder, and what is not in it. `at`: where the model's file goes."""
     model = f"The model's file{'' if deployment.as_it_is else ', at the precision that was chosen,'} belongs at `{at}`."
     if "int8" in deployment.settings.values():
         model += f" MLCD's own server makes it with `{QUANTISE.format(at)}`."
@@ -286,10 +286,10 @@ def readme(deployment: Deployment, placed: tuple[PlacedKnob, ...], to: str, at: 
         f"# {deployment.name}, as MLCD chose it",
         f"Run {deployment.run}: {deployment.sentence}.",
         "\n".join(f"- {note}." for note in deployment.notes(to)),
-        f"The figures are {deployment.source}. Another machine has its own: load it before you count on them.",
+        f"The figures are {deployment.source}. They differ on another machine: run a load test there.",
         model,
         *more,
         f"Start it with `{start}`.",
-        "\n".join(["Every knob, and where it went:", "", *(f"- {each}" for each in placed)]),
+        "\n".join(["The place of every knob:", "", *(f"- {each}" for each in placed)]),
     ]
     return "\n\n".join(parts) + "\n"

@@ -1,7 +1,7 @@
-"""A language model as it is deployed: the engine, its version and flags as a trial ran them, and how many it lets in.
+"""The deployment of a language model: engine, version and flags of a trial, and its admission limit.
 
-Requests at once beyond what was measured would break the caps, so the engine admits no more than that; the others wait
-in its queue. Replicas are planned by `mlcd replicas`; a target that scales by itself is told what one takes.
+More concurrency than measured would break the caps, so the engine admits no more; other requests wait in its queue.
+`mlcd replicas` plans the number of replicas; autoscaling targets get the rate that one replica can take.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SPLIT = "disagg"
 
 @dataclass(frozen=True)
 class Replicas:
-    """How many there are to be: `at_least` always, `at_most` when it is busy."""
+    """The planned number of replicas: `at_least` always, `at_most` at peak."""
 
     at_least: int = 1
     at_most: int = 1
@@ -40,9 +40,9 @@ ONE_REPLICA = Replicas()
 
 @dataclass(frozen=True)
 class EngineDeployment:
-    """A deployment that a run has tried. `model`: a name or a folder. `admitted`: requests at once, None if not known.
+    """A deployment that a run has tried. `model`: a name or a folder. `admitted`: its concurrency limit, if known.
 
-    `takes`: what one replica takes of random arrivals; None where no level keeps the caps or the lengths are not known.
+    `takes`: the capacity of one replica; None if no level meets the caps, or request lengths are unknown.
     """
 
     run: str
@@ -59,22 +59,22 @@ class EngineDeployment:
 
     @property
     def engine(self) -> str:
-        """The engine's name; empty where only its command is known."""
+        """The engine's name; empty if only its command is known."""
         return self.language.engine.name
 
     @property
     def version(self) -> str:
-        """Of the engine, as it told it; without what follows a plus ('0.32.0+cpu')."""
+        """The engine's version without a local suffix ('0.32.0+cpu' is 0.32.0)."""
         return self.language.engine.version.partition("+")[0].removeprefix("v")
 
     @property
     def is_folder(self) -> bool:
-        """Whether the model is a folder or file of this machine, not a name that the engine downloads."""
+        """Whether the model is a local folder or file, not a name that the engine downloads."""
         return self.model.startswith(("/", "./", "../", "~"))
 
     @property
     def gpus(self) -> int:
-        """Of one engine; 0 on a CPU."""
+        """GPUs of one engine; 0 on a CPU."""
         if any(name in self.knobs for name in ON_CPU) or not any(name in self.knobs for name in ON_GPU):
             return 0
         ranks = prod(int(self.knobs.get(name, 1)) for name in ("tp", "pp", "dp"))
@@ -82,11 +82,11 @@ class EngineDeployment:
 
     @property
     def split(self) -> bool:
-        """Whether prefill and decoding are on engines of their own."""
+        """Whether prefill and decode run on separate engines."""
         return self.knobs.get("mode") == SPLIT
 
     def command(self, model: str | None = None, port: int = PORT) -> CommandLine:
-        """What starts it. `model`: where the target has it, if elsewhere."""
+        """The command that starts it. `model`: the model's path on the target, if it differs."""
         engine = self.language.engine
         name = self.name if self.is_folder or model is not None else ""
         return command_line(
@@ -94,17 +94,17 @@ class EngineDeployment:
         )
 
     def with_admission(self) -> dict[str, Knob]:
-        """The knobs, with a limit of requests at once among them."""
+        """The knobs, including the admission limit."""
         return admitting(self.engine, self.knobs, self.admitted)
 
     def placed(self, made: CommandLine, fields: Mapping[str, str]) -> tuple[PlacedKnob, ...]:
-        """Where each knob went: into the command line, or a field of the target."""
+        """The place of each knob: in the command line, or in a field of the target."""
         placed = []
         for name, value in self.knobs.items():
             where = fields.get(name) or made.where.get(name, "")
-            note = "" if where else made.notes.get(name, NOT_IN_COMMAND.get(name, "set it where it belongs"))
+            note = "" if where else made.notes.get(name, NOT_IN_COMMAND.get(name, "set it yourself"))
             if name == "sequences" and self.with_admission()[name] != value:
-                note = f"no more than the {self.admitted} requests at once that were measured"
+                note = f"limited to the {self.admitted} concurrent requests that were measured"
             placed.append(PlacedKnob(name, value, where, note))
         return tuple(placed)
 
@@ -116,9 +116,9 @@ def engine_deployment(
     concurrency: int | None = None,
     replicas: Replicas = ONE_REPLICA,
 ) -> EngineDeployment:
-    """What a run has chosen, or the `trial`-th that it tried. `concurrency`: requests at once, if not the best level's.
+    """The decided deployment of a run, or that of its `trial`-th trial. `concurrency`: of another than the best level.
 
-    WrongState where there is nothing to deploy; UserError where there is no such trial or level.
+    WrongState if there is nothing to deploy; UserError if there is no such trial or level.
     """
     job, service = account.job, service_of(account.job)
     if (language := service.language) is None:
@@ -126,11 +126,11 @@ def engine_deployment(
     m = _trial(run, account, trial)
     if language.engine.name not in WITH_FLAGS and not language.engine.command:
         raise WrongState(
-            f"run '{run}' loaded an engine that ran already: MLCD does not know the command that started it"
+            f"run '{run}' measured an engine that was already running: MLCD does not know how it was started"
         )
     levels = levels_of(m)
     if concurrency is not None and concurrency not in (tried := [level.concurrency for level in levels]):
-        raise UserError(f"--concurrency {concurrency}: it was measured with {', '.join(map(str, tried))} at once")
+        raise UserError(f"--concurrency {concurrency}: it was not measured; choose from {', '.join(map(str, tried))}")
     most = concurrency or admitted(job, m)
     up_to = [level for level in levels if most is not None and level.concurrency <= most]
     tokens = language.prompts.output_tokens if not language.prompts.file else 0

@@ -1,12 +1,12 @@
-"""A language model's deployment as files, by the tool that runs them.
+"""Export of a language model's deployment for each deployment tool.
 
-vllm, sglang    a shell script: the command line of the trial
-compose         Docker Compose: the engine's image of the version that was measured, with that command line
-kserve          an InferenceService with the same container, GPUs and a limit of requests at once
+vllm, sglang    a shell script with the command line of the trial
+compose         Docker Compose: the engine's image of the measured version, with that command line
+kserve          an InferenceService with the same container, GPUs and a concurrency limit
 skyserve        a SkyPilot service: readiness probe, and replicas by requests a second
-dynamo          NVIDIA Dynamo's DynamoGraphDeployment; the only one for prefill and decoding on engines of their own
+dynamo          NVIDIA Dynamo's DynamoGraphDeployment; the only one for separate prefill and decode engines
 
-Which image, from where, is the user's to say where the engine publishes none by version that needs no account.
+The user names the image, unless the engine publishes images by version that need no account.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from mlcd.reports.deploy.engine import PORT, EngineDeployment
 IMAGES = {"vllm": "vllm/vllm-openai:v{}", "sglang": "lmsysorg/sglang:v{}"}
 PACKAGES = {"vllm": "vllm", "sglang": "sglang[all]", "trtllm": "tensorrt-llm"}
 IMAGE = "ENGINE_IMAGE"
-"""Stands for an image that the user names."""
+"""Placeholder for an image that the user names."""
 LONGEST_START_S = 1_200
-"""An engine may take so long to start where its trial says nothing else."""
+"""Time limit for the start of an engine, if the trial did not measure it."""
 SHM = {"name": "shm", "emptyDir": {"medium": "Memory"}}
 IN_DYNAMO = {
     "vllm": "python3 -m dynamo.vllm --model {model}",
@@ -57,19 +57,19 @@ def script(engine: str) -> Callable[[EngineDeployment], Export]:
 
 
 def compose(deployment: EngineDeployment) -> Export:
-    """A compose file of one service, so many times as there are replicas."""
+    """A compose file with one service."""
     _one_engine(deployment, "compose")
     made, image = deployment.command(), _image(deployment)
     named = f"${{{IMAGE}:-{image}}}" if image else f"${{{IMAGE}:?name an image of {_engine(deployment)}}}"
     service: dict[str, Any] = {
         "image": named,
-        "entrypoint": [],  # the command is whole: an image's own entrypoint would stand before it
+        "entrypoint": [],  # the command is complete: an image's own entrypoint would be prepended
         "command": list(made.arguments),
         "environment": dict(made.environment),
         "ports": [f"{PORT}:{PORT}"],
         "restart": "unless-stopped",
     }
-    if deployment.is_folder:  # at the same place, so that the command is the one that was measured
+    if deployment.is_folder:  # mounted at the same path, so that the command is the measured one
         service["volumes"] = [f"{deployment.model}:{deployment.model}:ro"]
     if deployment.gpus:
         device = {"driver": "nvidia", "count": deployment.gpus, "capabilities": ["gpu"]}
@@ -81,7 +81,7 @@ def compose(deployment: EngineDeployment) -> Export:
 
 
 def kserve(deployment: EngineDeployment) -> Export:
-    """A KServe InferenceService with the engine's own container: its runtimes have other versions of engines."""
+    """A KServe InferenceService with the engine's own container, since KServe's runtimes have other versions."""
     _one_engine(deployment, "kserve")
     made = deployment.command("/mnt/models" if deployment.is_folder else None)
     variables = {**made.environment, **({"STORAGE_URI": "s3://BUCKET/MODEL"} if deployment.is_folder else {})}
@@ -142,7 +142,7 @@ def skyserve(deployment: EngineDeployment) -> Export:
 
 
 def dynamo(deployment: EngineDeployment) -> Export:
-    """A DynamoGraphDeployment: a frontend, and workers for both parts or for each."""
+    """A DynamoGraphDeployment: a frontend, and workers for prefill and decode, joint or separate."""
     if deployment.engine not in IN_DYNAMO:
         raise WrongState(f"Dynamo: MLCD writes it for vllm and sglang; run '{deployment.run}' measured another engine")
     knobs = deployment.knobs
@@ -178,7 +178,7 @@ ENGINE_TARGETS: Mapping[str, Callable[[EngineDeployment], Export]] = {
     "skyserve": skyserve,
     "dynamo": dynamo,
 }
-"""The tools that a language model's deployment is written for."""
+"""The export functions for language models, by tool."""
 
 
 def _worker(deployment: EngineDeployment, count: int, part: str) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def _dynamo_line(deployment: EngineDeployment) -> CommandLine:
 def _one_engine(deployment: EngineDeployment, target: str) -> None:
     if deployment.split:
         raise WrongState(
-            f"run '{deployment.run}' measured prefill and decoding on engines of their own, which --to {target} cannot "
+            f"run '{deployment.run}' measured separate engines for prefill and decoding, which --to {target} cannot "
             "run: export it --to dynamo"
         )
 
@@ -227,7 +227,7 @@ def _export(
     start: str,
     *notes: str,
 ) -> Export:
-    """`text`: the main file, from what stands on its top. `notes`: what to do before it can start."""
+    """Assemble an export. `text`: makes the main file from its header. `notes`: what to do before it can start."""
     placed, said = deployment.placed(made, fields), [*_measured(deployment), *filter(None, notes)]
     chosen = f"Chosen by MLCD in run {deployment.run} ({deployment.source}): {deployment.sentence}"
     top = "".join(f"# {words}\n" for words in (chosen, *placed, *said))
@@ -236,16 +236,16 @@ def _export(
 
 
 def _measured(deployment: EngineDeployment) -> list[str]:
-    """Under which load the caps hold."""
+    """Notes on the load under which the caps hold."""
     said = []
     if deployment.admitted is not None:
         said.append(
-            f"The caps were measured with {deployment.admitted} requests at once: the engine lets no more in, "
+            f"The caps were measured with {deployment.admitted} concurrent requests: the engine admits no more, "
             "and others wait in its queue."
         )
     if (takes := deployment.takes) is not None:
         said.append(
-            f"One replica takes {_digits(takes.rate):g} requests a second that arrive at random "
+            f"One replica can take {_digits(takes.rate):g} requests a second that arrive at random "
             f"({_digits(takes.closed_rate):g} were measured in a closed loop). For your traffic: mlcd replicas."
         )
     return said
@@ -256,10 +256,10 @@ def _readme(deployment: EngineDeployment, placed: tuple[PlacedKnob, ...], said: 
         f"# {deployment.name}, as MLCD measured it",
         f"Run {deployment.run}: {deployment.sentence}.",
         f"These figures are {deployment.source}, with prompts of {deployment.language.prompts.input_tokens} tokens and "
-        f"answers of {deployment.language.prompts.output_tokens}. Another machine, version or traffic has its own.",
+        f"answers of {deployment.language.prompts.output_tokens}. They differ on other machines, versions or traffic.",
         *said,
         f"Start it with `{start}`. It answers at http://HOST:{PORT}/v1.",
-        "\n".join(["Every knob, and where it went:", "", *(f"- {each}" for each in placed)]),
+        "\n".join(["The place of every knob:", "", *(f"- {each}" for each in placed)]),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -274,7 +274,7 @@ def _engine(deployment: EngineDeployment) -> str:
 
 
 def _image(deployment: EngineDeployment) -> str:
-    """The image that the engine publishes for this version; empty if none is known."""
+    """The image that the engine publishes for this version; empty if unknown."""
     known = deployment.gpus and deployment.version and deployment.engine in IMAGES
     return IMAGES[deployment.engine].format(deployment.version) if known else ""
 
@@ -301,10 +301,10 @@ def _cores(deployment: EngineDeployment) -> dict[str, str]:
 
 
 def _start_s(deployment: EngineDeployment) -> int:
-    """How long to wait for a start: three times what the trial's took, and at the least a minute."""
+    """Time limit for the start: three times that of the trial, at least a minute."""
     return max(60, round(3 * deployment.startup_s)) if deployment.startup_s else LONGEST_START_S
 
 
 def _digits(rate: float) -> float:
-    """Three digits are enough."""
+    """Round to three significant digits."""
     return float(f"{rate:.3g}")

@@ -1,4 +1,4 @@
-"""A plan as the JSON that configures functions and the storage they meet at.
+"""Export of a plan as JSON that configures AWS Lambda functions and the storage that they share.
 
 Wu et al. (CE-scaling, IPDPS 2023), section V-A: 'outputs a configuration file in JSON, which is then used by Lambda to
 invoke functions and select external storage services'. Fields of AWS are spelled as CreateFunction and
@@ -26,18 +26,18 @@ from mlcd.reports.functions.words import basis_words, chosen_plan
 from mlcd.reports.run_document.tune import RunWorkload
 
 PATIENCE = 3
-"""Times the expected length of an epoch that its functions may take before Lambda ends them."""
+"""Timeout of a function as a multiple of the expected length of an epoch."""
 DEFAULT_CONCURRENCY = 1_000
-"""Functions at once that a new AWS account has in a region."""
+"""Concurrent functions that a new AWS account has in a region."""
 UNRESERVED = 100
-"""Of these, what AWS keeps for functions that have reserved nothing."""
+"""The part of these that AWS keeps for functions without a reservation."""
 MOST_LETTERS = 64
-"""Of a function's name."""
+"""Most characters of a function's name."""
 
 
 @dataclass(frozen=True)
 class _Segment:
-    """Epochs in a row on one allocation: `seconds` and `usd` of all of them, for all trials."""
+    """Consecutive epochs on one allocation. `seconds`, `usd`: totals over these epochs and all trials."""
 
     stage: Stage
     first_epoch: int

@@ -1,4 +1,4 @@
-"""A decision as a folder that MLServer starts: the settings and the code of its trials, and a script with its cores."""
+"""Export for MLServer: a folder with the settings and code of the trials, and a script that pins it to its cores."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NOTES = {
     Part.CORES: "a process is pinned to whole cores: start it in a container of that size",
     Part.MEMORY: "MLServer limits no memory: start it in a container of that much (in 1e9 bytes)",
     Part.PRECISION: "MLServer serves the file that it is given: put the model there at this precision",
-    Part.LOAD: "it is of the load that was sent, not of the server",
+    Part.LOAD: "a setting of the load test, not of the server",
 }
 
 
 def mlserver(deployment: Deployment) -> Export:
-    """The folder, and the script that starts it."""
+    """The folder and the script that starts it."""
     to, main, start = "mlserver", "start.sh", "sh DIR/start.sh"
     cores, fields = deployment.cores, dict(FIELDS)
     if cores is None or cores != int(cores):

@@ -1,7 +1,7 @@
-"""A decision as files for each tool that deploys it, by the tool's name: what the command line, API and report give.
+"""Export of a decision for each deployment tool, used by command line, API and report.
 
-The settings of a server are written as its trials write them (`mlcd/planners/serve/targets`). KServe and Docker Compose
-start Triton with its repository, held to the chosen size.
+Server settings are written by the same code as in the trials (`mlcd/planners/serve/targets`). KServe and Docker Compose
+start Triton with a model repository, limited to the chosen size.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NOTES = {
     Part.SHARE: "percent of a GPU: start Triton under MPS with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, or on a MIG slice",
     Part.GPUS: "start Triton with that many GPUs",
     Part.PRECISION: "Triton serves the file that it is given: put the model there at this precision",
-    Part.LOAD: "it is of the load that was sent, not of the server",
+    Part.LOAD: "a setting of the load test, not of the server",
 }
 KSERVE_FIELDS = {
     Part.CORES: "resources cpu",
@@ -51,11 +51,11 @@ COMPOSE_FIELDS = {
     Part.GPUS: "deploy.resources.reservations.devices.count",
 }
 IMAGE = "${TRITON_IMAGE:?name a Triton server image, such as tritonserver:TAG}"
-"""Which image, from where, is the user's to say."""
+"""The user names the image."""
 
 
 def exported(run: str, account: Account, to: str) -> dict[str, Any]:
-    """The files, which of them is the main one, and what they cannot say."""
+    """The files of an export, the main one among them, and notes on what they lack."""
     notes: list[str] = []
     if to == "skypilot":
         main, files = "task.yaml", {"task.yaml": task_text(run, account)}
@@ -77,7 +77,7 @@ def made_for(
     concurrency: int | None = None,
     replicas: Replicas = ONE_REPLICA,
 ) -> Export:
-    """A serving run's files for a tool. The rest is of language models: see `engine_deployment`."""
+    """A serving run's files for a tool. `trial`, `concurrency`, `replicas`: for language models only."""
     service = serving_task(account.job)
     if service is not None and service.language is not None:
         if to not in ENGINE_TARGETS:
@@ -90,7 +90,7 @@ def made_for(
 
 
 def triton(deployment: Deployment) -> Export:
-    """The model repository."""
+    """A model repository for Triton."""
     to, model_at = "triton", f"{deployment.name}/{MODEL}"
     placed = deployment.placed(_config_fields(deployment), NOTES, to)
     at = f"{deployment.name}/config.pbtxt"
@@ -122,7 +122,7 @@ def kserve(deployment: Deployment) -> Export:
         f"Upload `{REPOSITORY}/` to where the cluster can read it, and write its address at `storageUri` in `{main}`. "
         "The cluster needs the runtime `kserve-tritonserver`, which KServe brings."
     )
-    replicas = "One replica is what the trial measured; more of them answer more, each as much."
+    replicas = "The trial measured one replica; capacity grows with their number."
     top = f"# Upload {REPOSITORY}/ and write its address at storageUri.\n"
     start = f"kubectl apply -f {main}"
     return _with_repository(deployment, "kserve", KSERVE_FIELDS, main, service, start, upload, replicas, top=top)
@@ -156,7 +156,7 @@ TARGETS: Mapping[str, Callable[[Deployment], Export]] = {
     "mlserver": mlserver,
     "compose": compose,
 }
-"""The tools that a serving run's decision is written for."""
+"""The export functions for ONNX models, by tool."""
 
 
 def _with_repository(
@@ -169,7 +169,7 @@ def _with_repository(
     *more: str,
     top: str = "",
 ) -> Export:
-    """A YAML file with fields of its own, and a Triton repository beside it. `more`: what its README says besides."""
+    """A YAML file with its own fields, and a Triton repository. `more`: additional paragraphs of the README."""
     in_config = {part: f"config.pbtxt: {field}" for part, field in _config_fields(deployment).items()}
     placed = deployment.placed({**fields, **in_config}, NOTES, "triton")
     folder = f"{REPOSITORY}/{deployment.name}"
@@ -184,12 +184,12 @@ def _with_repository(
 
 
 def _config_fields(deployment: Deployment) -> Mapping[Part, str]:
-    """On a GPU, the memory that trials were held to is the GPU's."""
+    """The fields of config.pbtxt. On a GPU, the memory limit is the GPU's."""
     return {**CONFIG, **({Part.MEMORY: "parameters gpu_mem_limit"} if deployment.on_gpu else {})}
 
 
 def _config(deployment: Deployment, placed: tuple[PlacedKnob, ...], to: str) -> str:
-    """`config.pbtxt`, with where every knob went on top."""
+    """`config.pbtxt` with the place of every knob in its header."""
     whole, on_gpu = deployment.whole, deployment.on_gpu
     gpu_gb = deployment.number(Part.MEMORY) if on_gpu else None
     sizes = whole(Part.BATCH), deployment.number(Part.WAIT), whole(Part.THREADS), whole(Part.INSTANCES)
@@ -197,7 +197,7 @@ def _config(deployment: Deployment, placed: tuple[PlacedKnob, ...], to: str) -> 
 
 
 def _kubernetes_size(deployment: Deployment) -> dict[str, str]:
-    """Cores, memory and GPUs as Kubernetes writes them."""
+    """Cores, memory and GPUs in Kubernetes' notation."""
     cores, memory = deployment.cores, deployment.memory("triton")[0]
     size = {"cpu": f"{cores:.10g}" if cores == int(cores) else f"{round(1_000 * cores)}m"} if cores is not None else {}
     size |= {"memory": _kubernetes_bytes(memory)} if memory is not None else {}
@@ -205,7 +205,7 @@ def _kubernetes_size(deployment: Deployment) -> dict[str, str]:
 
 
 def _kubernetes_bytes(gb: float) -> str:
-    """'4G' is 4e9 bytes; what is no whole number of MB is written in bytes."""
+    """Memory in Kubernetes' notation: '4G' is 4e9 bytes; amounts that are not whole MB are in bytes."""
     count = round(1e9 * gb)
     for size, letter in ((10**9, "G"), (10**6, "M")):
         if count % size == 0:

@@ -1,1 +1,1 @@
-"""What is told of a run that serves a model: its trials, the figures of each, the cost of a million answers."""
+"""Reports of serving runs: trials, their figures, the decision, and the cost of a million answers."""

@@ -1,4 +1,4 @@
-"""What only the document of a run has that serves a model: what is asked, its operators, its trials."""
+"""The part of a run's document that only serving runs have: the task, the model's operators, the trials."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlcd.reports.story import Story
 
 
 def served_job(job: Job, service: ServingTask) -> dict[str, Any]:
-    """What is served, and what is asked of it."""
+    """The model and the service level that is asked for."""
     model = service.model
     return {
         "model": taken(ServedModel, model, path=service.file, parameters_billion=model.parameters),
@@ -33,12 +33,12 @@ def served_job(job: Job, service: ServingTask) -> dict[str, Any]:
 
 
 def caps_of(caps: tuple[Cap, ...]) -> list[RunCap]:
-    """Caps, each with its figure and its seconds."""
+    """The caps as documents."""
     return [RunCap(figure=str(cap.figure), at_most_s=cap.at_most_s, words=str(cap)) for cap in caps]
 
 
 def trials_of(story: Story) -> list[RunTrial]:
-    """Every trial. It is judged by what all trials of its configuration show together; one that failed, by itself."""
+    """Every trial. A successful one is judged by all trials of its configuration combined, a failed one by itself."""
     job, documents = story.job, []
     for trial in story.probes:
         m = trial.measurement
@@ -50,7 +50,7 @@ def trials_of(story: Story) -> list[RunTrial]:
 
 
 def load_test(job: Job, m: Measurement) -> LoadTest:
-    """What a configuration showed."""
+    """The load test of a configuration as a document."""
     return LoadTest(**_tested(job, at_best_level(job, m), at_best_level(job, m)))
 
 
@@ -73,7 +73,7 @@ def _tested(job: Job, m: Measurement, judged: Measurement) -> dict[str, Any]:
 
 
 def _operators(service: ServingTask) -> list[OperatorShare]:
-    """The operators of one pass of the model, the longest first; none without a profile."""
+    """The operators of one forward pass, slowest first; empty without a profile."""
     if not service.model.profiles:
         return []
     profile = service.model.profiles[0]

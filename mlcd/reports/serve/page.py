@@ -1,4 +1,4 @@
-"""The page of a serving run: the answer, key figures, what is asked beside what was measured, and all trials."""
+"""The page of a serving run: decision, key figures, requirements compared with measurements, and all trials."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mlcd.reports.tables import Table
 from mlcd.reports.words import outcome_words
 
 
-def found_trial(story: Story) -> Measurement | None:
-    """What was measured of the decided configuration; while nothing is decided, of the best so far."""
+def decided_trial(story: Story) -> Measurement | None:
+    """The measurement of the decided configuration, or of the best so far while nothing is decided."""
     good = story.search.good
     if story.decision is None:
         found = best(story.job, good)
@@ -29,39 +29,39 @@ def found_trial(story: Story) -> Measurement | None:
 
 
 def sentences(story: Story) -> tuple[str, str]:
-    """The answer, and what needs saying after it."""
+    """The headline with the decision, and the remark that follows it."""
     decision = story.decision
     if decision is not None:
         sentence = words.decision_sentence(decision, story.job, story.search)
-        if decision.configuration is not None:  # a knob's name stays as it is
+        if decision.configuration is not None:  # begins with a knob's name, which is not capitalised
             return f"{sentence}.", _more(story)
         return f"{sentence[:1].upper()}{sentence[1:]}.", ""
-    m = found_trial(story)
-    found = f"{m.configuration}: {words.promise_words(m, service_of(story.job))}" if m is not None else ""
+    m = decided_trial(story)
+    found = f"{m.configuration}: {words.result_words(m, service_of(story.job))}" if m is not None else ""
     return undecided(story, "searching", words.trials_words(story.search), found)
 
 
 def _more(story: Story) -> str:
-    """What certified means, and what is known of the answers at this precision."""
+    """What 'certified' means here, and what is known about the accuracy at this precision."""
     service, place = service_of(story.job), story.decision.configuration if story.decision is not None else None
     known = words.accuracy_words(service, place) or words.compared_words(service)
     return " ".join(filter(None, [_meaning(story), f"{known}." if known else ""]))
 
 
 def _meaning(story: Story) -> str:
-    """What the word at the end of the sentence promises."""
-    measured = found_trial(story)
-    if measured is None or not words.kept_words(service_of(story.job)):
+    """The meaning of 'certified' or 'not certified' at the end of the headline."""
+    measured = decided_trial(story)
+    if measured is None or not words.requirement_words(service_of(story.job)):
         return ""
     if story.decision is not None and story.decision.certified:
-        return "Certified: what is asked is kept even at the unlucky end of what the trial measured."
-    return "Kept as measured; the unlucky end of what the trial measured breaks what is asked."
+        return "Certified: the requirements are met even at the unfavourable end of the confidence intervals."
+    return "Met as measured, but not at the unfavourable end of the confidence intervals."
 
 
 def cards(story: Story) -> list[Card]:
-    """The key figures in words."""
-    history, goal, measured = story.account.history, story.goal, found_trial(story)
-    shown = _found_cards(story, measured, service_of(story.job)) if measured is not None else []
+    """The key figures as cards."""
+    history, goal, measured = story.account.history, story.goal, decided_trial(story)
+    shown = _result_cards(story, measured, service_of(story.job)) if measured is not None else []
     failed = len(story.failed)
     shown.append(("Trials", str(len(story.probes)), f"{len(story.probes) - failed} ok, {failed} failed"))
     spent = format_duration(sum(trial.measurement.seconds for trial in story.probes))
@@ -74,7 +74,7 @@ def cards(story: Story) -> list[Card]:
     return shown
 
 
-def _found_cards(story: Story, measured: Measurement, service: ServingTask) -> list[Card]:
+def _result_cards(story: Story, measured: Measurement, service: ServingTask) -> list[Card]:
     best_so_far = "" if story.decision is not None else ", the best so far"
     per_million = f"at {format_price(measured.configuration.usd_per_hour)} an hour{best_so_far}"
     shown = [
@@ -82,7 +82,7 @@ def _found_cards(story: Story, measured: Measurement, service: ServingTask) -> l
         (UNITS[service.counted].capitalize(), format_rate(measured.rate), f"± {100 * Z * measured.rel_error:.1f} %"),
     ]
     served = served_by(measured)
-    for figure in words.promised(service, measured):
+    for figure in words.promised_figures(service, measured):
         high = served.high.get(figure, math.inf)
         limits = [f"at most {format_s(high)}"] if math.isfinite(high) else []
         limits += [f"cap {format_s(cap.at_most_s)}" for cap in service.caps if cap.figure is figure]
@@ -90,10 +90,10 @@ def _found_cards(story: Story, measured: Measurement, service: ServingTask) -> l
     return shown
 
 
-def asked(story: Story) -> list[Table]:
-    """Everything that is asked, beside what was measured and its unlucky end; none where nothing is asked."""
-    service, measured = service_of(story.job), found_trial(story)
-    if measured is None or not words.kept_words(service):
+def requirements(story: Story) -> list[Table]:
+    """The requirements compared with the measurement and its unfavourable bound; empty if there are none."""
+    service, measured = service_of(story.job), decided_trial(story)
+    if measured is None or not words.requirement_words(service):
         return []
     served, rows = served_by(measured), []
     for cap in service.caps:
@@ -102,13 +102,13 @@ def asked(story: Story) -> list[Table]:
     if service.min_rate is not None:
         least, rate, slow = map(format_rate, (service.min_rate, measured.rate, measured.slow_samples_per_s))
         rows.append([UNITS[service.counted], f"≥ {least}", rate, slow])
-    columns = (("What", ""), ("Asked", "num"), ("Measured", "num"), ("At the unlucky end", "num"))
-    return [Table(f"What is asked of {measured.configuration}", columns, rows, folded=False)]
+    columns = (("Figure", ""), ("Required", "num"), ("Measured", "num"), ("Unfavourable bound", "num"))
+    return [Table(f"Requirements and {measured.configuration}", columns, rows, folded=False)]
 
 
 def levels(story: Story) -> list[Table]:
-    """Of a sweep: TTFT and TPOT against the tokens a second, for each number of requests at once."""
-    measured = found_trial(story)
+    """The levels of a sweep: rate, TTFT, TPOT and engine metrics at each concurrency; empty without a sweep."""
+    measured = decided_trial(story)
     if measured is None or not served_by(measured).levels:
         return []
     service, all_levels = service_of(story.job), served_by(measured).levels
@@ -122,21 +122,21 @@ def levels(story: Story) -> list[Table]:
 
 def _level_row(story: Story, measured: Measurement, level: Level, figures: list[Figure]) -> list[str]:
     alone = replace(measured, evidence=replace(served_by(measured), levels=(level,)), samples_per_s=level.rate)
-    told = level.engine or EngineLoad()
+    engine = level.engine or EngineLoad()
     return [
         str(level.concurrency),
         format_rate(level.rate),
         f"{100 * Z * level.rel_error:.1f} %",
         *(format_s(level.figures[figure]) if figure in level.figures else "–" for figure in figures),
         format_price(words.usd_per_million(alone)),
-        "–" if told.kv_cache is None else f"{told.kv_cache:.0%}",
-        "–" if told.preemptions is None else f"{told.preemptions:,.0f}",
+        "–" if engine.kv_cache is None else f"{engine.kv_cache:.0%}",
+        "–" if engine.preemptions is None else f"{engine.preemptions:,.0f}",
         "yes" if keeps(story.job, alone) else "no",
     ]
 
 
 def trials(story: Story) -> list[Table]:
-    """Every trial: what keeps all that is asked first, the best for the goal first among those, failures last."""
+    """All trials: those that meet the requirements first, best for the goal first, failures last."""
     if not story.probes:
         return []
     measured = [at_best_level(story.job, trial.measurement) for trial in story.probes]

@@ -1,4 +1,4 @@
-"""What a terminal shows of a serving run: its first line, and the decision with the trials behind it."""
+"""The terminal output of a serving run: its first line, the table of trials, and the decision."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def first_words(started: Started) -> str:
     size = counted(len(started.space), "configuration")
     size += f", {len(started.known)} of them known from earlier runs" if started.known else ""
     size += f", at most {counted(trials, 'trial')}" if trials is not None else ""
-    wanted = words.asked_words(job.goal, service)
+    wanted = words.task_words(job.goal, service)
     return f"{started.provenance}, {job.search.method}, {wanted}: {service.model.name}, {size}"
 
 
 def show_service(console: Console, account: Account, decision: Decision, goal: Goal) -> None:
-    """The trials with the chosen one marked, and the decision in a sentence. `goal`: the run's own, or a what-if's."""
+    """Print the trials with the chosen one marked, and the decision. `goal`: the run's own, or a what-if's."""
     job, history = replace(account.job, goal=goal), account.searched
     service = service_of(job)
     if history.good:
@@ -44,7 +44,7 @@ def show_service(console: Console, account: Account, decision: Decision, goal: G
     if note := words.accuracy_words(service, decision.configuration) or words.compared_words(service):
         console.print(note, markup=False, style="yellow", soft_wrap=True)
     spent = f"{words.trials_words(history)}, {format_usd(history.spent_usd)} spent"
-    console.print(f"{spent}  ({words.asked_words(goal, service)})", markup=False)
+    console.print(f"{spent}  ({words.task_words(goal, service)})", markup=False)
 
 
 def _trials(job: Job, measurements: tuple[Measurement, ...], chosen: Configuration | None) -> Table:
@@ -52,7 +52,7 @@ def _trials(job: Job, measurements: tuple[Measurement, ...], chosen: Configurati
     service, order = service_of(job), words.ranked(job, measurements)
     shown = order[:MOST_ROWS] + [m for m in order[MOST_ROWS:] if m.configuration == chosen]
     knobs = words.knob_names(m.configuration for m in measurements)
-    wanted = {figure for m in measurements for figure in words.promised(service, m)}
+    wanted = {figure for m in measurements for figure in words.promised_figures(service, m)}
     figures = [figure for figure in Figure if figure in wanted]
     rate = words.SHORT[service.counted]
     swept = [words.AT_ONCE] if any(words.at_once(m) is not None for m in measurements) else []

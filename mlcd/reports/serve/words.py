@@ -1,4 +1,4 @@
-"""Words about services: what is asked, what a trial showed, what was decided; and what the goal compares trials by."""
+"""Texts about serving runs: requirements, trial results, decisions; and the order of trials for a goal."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from mlcd.planners.serve.service_level import at_best_level, certifies, figure_o
 
 UNITS = {Counted.REQUESTS: "requests/s", Counted.TOKENS: "tokens/s"}
 SHORT = {Counted.REQUESTS: "req/s", Counted.TOKENS: "tok/s"}
-"""The same where there is little room."""
+"""Short units for tables."""
 OF_TOKENS = (Figure.TTFT_P50, Figure.TTFT_P95, Figure.TPOT_P50, Figure.TPOT_P95)
 AT_ONCE = "At once"
-"""The column of requests in flight."""
+"""The heading of the column with the concurrency."""
 
 
-def asked_words(goal: Goal, service: ServingTask) -> str:
+def task_words(goal: Goal, service: ServingTask) -> str:
     """'per-dollar, p95 <= 30 ms, at least 200 requests/s, within $5.00'."""
     limits = [format_usd(goal.budget_usd)] if goal.budget_usd is not None else []
     limits += [format_duration(goal.deadline_s)] if goal.deadline_s is not None else []
     within = f"within {' and '.join(limits)}" if limits else "no limit"
-    return ", ".join([str(goal.objective), *kept_words(service), within])
+    return ", ".join([str(goal.objective), *requirement_words(service), within])
 
 
-def kept_words(service: ServingTask) -> list[str]:
-    """What the service has to keep: 'p95 <= 30 ms', 'at least 200 requests/s'."""
+def requirement_words(service: ServingTask) -> list[str]:
+    """The requirements of the service: 'p95 <= 30 ms', 'at least 200 requests/s'."""
     return [*map(str, service.caps), *([_least_words(service)] if service.min_rate is not None else [])]
 
 
@@ -41,20 +41,20 @@ def _least_words(service: ServingTask) -> str:
 
 
 def trial_words(m: Measurement, service: ServingTask) -> str:
-    """'812 requests/s ± 3.1 %, p50 9.8 ms, p95 14.2 ms, 0.42 GB', and what it breaks; or how it failed."""
+    """'812 requests/s ± 3.1 %, p50 9.8 ms, p95 14.2 ms, 0.42 GB', with broken requirements; or how it failed."""
     if not m.ok:
         return m.ending
     served = served_by(m)
     words = [f"{format_rate(m.rate)} {UNITS[service.counted]} ± {100 * Z * m.rel_error:.1f} %{at_once_words(m)}"]
-    words += [f"{figure} {format_s(served.figures[figure])}" for figure in _told(service, m)]
+    words += [f"{figure} {format_s(served.figures[figure])}" for figure in _reported_figures(service, m)]
     words += [f"{format_gb(served.peak_gb)} GB"] if served.peak_gb is not None else []
     words += [f"{served.failures} of {served.requests + served.failures} failed"] if served.failures else []
     words += [f"breaks {' and '.join(broken)}"] if (broken := broken_words(m, service)) else []
     return ", ".join([*words, *([m.detail] if m.detail else [])])
 
 
-def _told(service: ServingTask, m: Measurement) -> list[Figure]:
-    """The figures that are told of a trial: all; of a sweep, those of single tokens, and those that are asked for."""
+def _reported_figures(service: ServingTask, m: Measurement) -> list[Figure]:
+    """The figures in a trial's line: all of them; for a sweep, TTFT, TPOT and those with a cap."""
     measured = served_by(m).figures
     if not served_by(m).levels:
         return [figure for figure in Figure if figure in measured]
@@ -63,7 +63,7 @@ def _told(service: ServingTask, m: Measurement) -> list[Figure]:
 
 
 def at_once(m: Measurement) -> int | None:
-    """Requests in flight at the level that a trial's rate is of; None where it was no sweep."""
+    """The concurrency of the level that the trial's rate belongs to; None without a sweep."""
     return next((level.concurrency for level in served_by(m).levels if level.rate == m.samples_per_s), None)
 
 
@@ -74,7 +74,7 @@ def at_once_words(m: Measurement) -> str:
 
 
 def broken_words(m: Measurement, service: ServingTask) -> list[str]:
-    """What the service has to keep, and a trial did not: as measured."""
+    """The requirements that a trial does not meet, as measured."""
     if not m.ok:
         return []
     broken = [str(cap) for cap in service.caps if figure_of(m, cap) > cap.at_most_s]
@@ -89,21 +89,21 @@ def decision_sentence(decision: Decision, job: Job, history: History) -> str:
         return _none_keeps(decision, job, history)
     m = next((at_best_level(job, m) for m in history.good if m.configuration == place), None)
     if m is None:
-        return f"{place}: never tried; nothing is claimed of it"
-    return f"{place}: {promise_words(m, service_of(job))}; {certificate_words(m, job, decision.certified)}"
+        return f"{place}: never tried, so nothing is known about it"
+    return f"{place}: {result_words(m, service_of(job))}; {certificate_words(m, job, decision.certified)}"
 
 
 def _none_keeps(decision: Decision, job: Job, history: History) -> str:
     if not decision.relaxations:
         return decision.binding or decision.because
     service, tried = service_of(job), len({m.configuration for m in history.measurements})
-    kept = " and ".join(kept_words(service))
-    none = f"none of {tried} configurations tried keeps" if tried > 1 else "the one configuration tried does not keep"
+    kept = " and ".join(requirement_words(service))
+    none = f"none of {tried} configurations tried meets" if tried > 1 else "the one configuration tried does not meet"
     return f"{none} {kept}; {relaxation_sentence(decision.relaxations[0], service)}"
 
 
-def eased_words(way: Relaxation) -> list[str]:
-    """What a service would have to be asked instead: 'p95 3.4 ms', 'at least 120 answers a second'."""
+def relaxed_words(way: Relaxation) -> list[str]:
+    """The relaxed requirements that would have been met: 'p95 3.4 ms', 'at least 120 answers a second'."""
     caps = [f"{cap.figure} {format_s(cap.at_most_s)}" for cap in eased(way).caps if math.isfinite(cap.at_most_s)]
     rate = eased(way).min_rate
     return caps + ([f"at least {format_rate(rate)} answers a second"] if rate is not None else [])
@@ -120,10 +120,10 @@ def relaxation_sentence(way: Relaxation, service: ServingTask) -> str:
     return f"the closest, {way.configuration}, {' and '.join(has)}"
 
 
-def promise_words(m: Measurement, service: ServingTask) -> str:
-    """The rate, the figures asked for with their upper ends, the price, and what a million answers cost."""
+def result_words(m: Measurement, service: ServingTask) -> str:
+    """A trial's rate, its promised figures with upper bounds, its price, and the cost of a million answers."""
     served, words = served_by(m), [f"{format_rate(m.rate)} {UNITS[service.counted]}{at_once_words(m)}"]
-    for figure in promised(service, m):
+    for figure in promised_figures(service, m):
         high = served.high.get(figure, math.inf)
         at_most = f" (at most {format_s(high)})" if math.isfinite(high) else ""
         words.append(f"{figure} {format_s(served.figures[figure])}{at_most}")
@@ -132,10 +132,10 @@ def promise_words(m: Measurement, service: ServingTask) -> str:
 
 
 def certificate_words(m: Measurement, job: Job, certified: bool) -> str:
-    """'certified', or what is missing for it."""
+    """'certified', or the reason why it is not."""
     service = service_of(job)
-    if not kept_words(service):
-        return "there was nothing to keep"
+    if not requirement_words(service):
+        return "nothing was required"
     if certified:
         server = served_by(m).server
         return f"certified on {server}" if server else "certified"
@@ -143,7 +143,7 @@ def certificate_words(m: Measurement, job: Job, certified: bool) -> str:
     for cap in service.caps:
         high = served_by(m).high.get(cap.figure, math.inf)
         if high > cap.at_most_s:
-            unknown = "anything: too few requests were answered"
+            unknown = "anything (too few requests were answered)"
             missing.append(f"{cap.figure} may be {f'as high as {format_s(high)}' if math.isfinite(high) else unknown}")
     if service.min_rate is not None and m.slow_samples_per_s < service.min_rate:
         missing.append(f"the rate may be {format_rate(m.slow_samples_per_s)} {UNITS[service.counted]}")
@@ -151,7 +151,7 @@ def certificate_words(m: Measurement, job: Job, certified: bool) -> str:
 
 
 def accuracy_words(service: ServingTask, place: Configuration | None) -> str:
-    """What is known of the answers at the precision of a configuration: '' where the model is served as it is."""
+    """What is known about the accuracy at a configuration's precision; '' if the model is unchanged."""
     if place is None or service.counted is not Counted.REQUESTS or dict(knobs_of(place)).get("precision") != "int8":
         return ""
     unchecked = "int8 was not checked: nobody compared its answers with the model's own; do it with --samples"
@@ -159,16 +159,16 @@ def accuracy_words(service: ServingTask, place: Configuration | None) -> str:
 
 
 def compared_words(service: ServingTask) -> str:
-    """What a comparison of int8 with the model itself has shown; '' without one."""
+    """The result of comparing int8 with fp32; '' without a comparison."""
     if service.agreement is None:
         return ""
     if service.agreement.enough:
         return f"int8 was checked: {service.agreement}"
-    return f"int8 was not tried: {service.agreement}, and {service.agreement.least:g} is asked"
+    return f"int8 was not tried: {service.agreement}, less than the required {service.agreement.least:g}"
 
 
-def promised(service: ServingTask, m: Measurement) -> list[Figure]:
-    """The figures that a promise is about: those asked for, or the one that tells most, the 95th percentile first."""
+def promised_figures(service: ServingTask, m: Measurement) -> list[Figure]:
+    """The figures that the decision states: those with a cap, or the most informative one (p95 if measured)."""
     measured = served_by(m).figures
     asked = dict.fromkeys(cap.figure for cap in service.caps)
     if not asked and served_by(m).levels:
@@ -186,17 +186,17 @@ def trials_words(history: History) -> str:
 
 
 def usd_per_million(m: Measurement) -> float:
-    """Dollars that a million answers cost at the measured rate."""
+    """Dollars for a million answers at the measured rate."""
     return m.configuration.usd_per_hour / 3_600 / m.rate * 1e6
 
 
 def per_dollar(m: Measurement) -> float:
-    """Answers a second, for each dollar an hour."""
+    """Answers a second per dollar an hour."""
     return m.rate / m.configuration.usd_per_hour
 
 
 def certified(job: Job, m: Measurement) -> str:
-    """'yes', 'as measured' where only the upper end breaks what is asked, 'no'."""
+    """'yes', 'as measured' if only the unfavourable bound misses the requirements, or 'no'."""
     if not m.ok:
         return "-"
     if certifies(job, m):
@@ -205,7 +205,7 @@ def certified(job: Job, m: Measurement) -> str:
 
 
 def knob_names(configurations: Iterable[Configuration]) -> list[str]:
-    """The knobs that are not set alike everywhere, in their order; all of them where only one is known."""
+    """The knobs that differ between configurations, in their order; all knobs if none differs."""
     values: dict[str, set[object]] = {}
     for configuration in configurations:
         for name, setting in knobs_of(configuration):
@@ -214,13 +214,13 @@ def knob_names(configurations: Iterable[Configuration]) -> list[str]:
 
 
 def knob_cells(m: Measurement, names: Sequence[str], missing: str) -> list[str]:
-    """How each of these knobs was set."""
+    """The value of each of these knobs."""
     knobs = dict(knobs_of(m.configuration))
     return [str(knobs.get(name, missing)) for name in names]
 
 
 def number_cells(m: Measurement, figures: Sequence[Figure], missing: str) -> list[str]:
-    """Of a trial that ran: its rate, that for a dollar an hour, dollars a million, these figures, and its memory."""
+    """The cells of a successful trial: rate, rate per dollar an hour, dollars a million, figures, and memory."""
     served = served_by(m)
     return [
         format_rate(m.rate),
@@ -232,7 +232,7 @@ def number_cells(m: Measurement, figures: Sequence[Figure], missing: str) -> lis
 
 
 def ranked(job: Job, measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Those that ran: what keeps everything first, and the best for the goal first among those."""
+    """The successful trials: those that meet the requirements first, best for the goal first."""
     best_first: dict[Objective, Callable[[Measurement], float]] = {
         Objective.FASTEST: lambda m: -m.rate,
         Objective.CHEAPEST: lambda m: m.configuration.usd_per_hour,
@@ -247,7 +247,7 @@ def ranked(job: Job, measurements: Iterable[Measurement]) -> list[Measurement]:
 
 
 def format_s(seconds: float) -> str:
-    """Three digits, in the unit that people say: '0.43 ms', '14.2 ms', '1.2 s'."""
+    """Three digits in a suitable unit: '0.43 ms', '14.2 ms', '1.2 s'."""
     if not math.isfinite(seconds):
         return "not known"
     ms = 1_000 * seconds
@@ -260,7 +260,7 @@ def format_gb(gb: float) -> str:
 
 
 def format_price(usd: float) -> str:
-    """Cents with two digits that say something: '$0.041', '$0.12', '$4.86', '$0.00031'."""
+    """Two significant digits below ten cents: '$0.041', '$0.12', '$4.86', '$0.00031'."""
     if usd >= 0.0995 or usd == 0:
         return f"${usd:,.2f}"
     return f"${usd:.2g}" if usd >= 1e-4 else f"${usd:.1e}"

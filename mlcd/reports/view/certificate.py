@@ -13,7 +13,7 @@ from mlcd.planners.serve.nouns import ServingTask, service_of
 from mlcd.planners.serve.service_level import certifies
 from mlcd.reports.answer import where_it_ends
 from mlcd.reports.serve import page as serve_page
-from mlcd.reports.serve.words import certificate_words, promise_words
+from mlcd.reports.serve.words import certificate_words, result_words
 from mlcd.reports.story import Story
 from mlcd.reports.view.page import Certificate, CertificateTerm
 from mlcd.reports.words import memory_words, slow_rate_words, where_words
@@ -78,11 +78,11 @@ def _term(unit: Literal["usd", "s"], gone: float, kept: float, limit: float) -> 
 
 def _of_server(story: Story) -> Certificate | None:
     """What was measured of the choice, and whether its unlucky end keeps what is asked."""
-    trial = serve_page.found_trial(story)
+    trial = serve_page.decided_trial(story)
     if trial is None:
         return None
     certified = story.decision.certified if story.decision is not None else certifies(story.job, trial)
-    promise = promise_words(trial, service_of(story.job))
+    promise = result_words(trial, service_of(story.job))
     sentence = f"{promise}; {certificate_words(trial, story.job, certified)}."
     headline = f"What {trial.configuration} keeps"
     return Certificate(certified=certified, confidence=None, headline=headline, sentence=sentence, terms=[])

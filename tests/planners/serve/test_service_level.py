@@ -1,4 +1,4 @@
-"""What a service promises: caps kept at the unlucky end, a budget never passed, and an honest 'not possible'."""
+"""Decisions of serving runs: caps met at the unfavourable bound, a budget never exceeded, an honest 'not possible'."""
 
 from __future__ import annotations
 
