@@ -132,9 +132,7 @@ def test_skyserve_probes_and_scales_by_requests_a_second() -> None:
     assert task["service"]["readiness_probe"] == {"path": "/health", "initial_delay_seconds": 60}
     policy = task["service"]["replica_policy"]
     assert (policy["min_replicas"], policy["max_replicas"]) == (2, 6)
-    closed = re.search(
-        r"take (\S+) requests a second .* \((\S+) were measured", made("skyserve").files["service.yaml"]
-    )
+    closed = re.search(r"take (\S+) requests a second .* \((\S+) were measured", made("skyserve").files["service.yaml"])
     assert closed is not None
     assert float(closed[1]) < float(closed[2])
     assert policy["target_qps_per_replica"] == pytest.approx(float(closed[1]) * 5 / 6, rel=0.01)  # one may be lost
