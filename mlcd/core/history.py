@@ -150,13 +150,13 @@ class History:
         return abandoned + lost
 
     @property
-    def ran_out(self) -> frozenset[Configuration]:
+    def out_of_memory(self) -> frozenset[Configuration]:
         """The configurations on which the job itself ran out of memory, even if their probes did not."""
         return frozenset(run.configuration for run in self.runs if run.outcome is Outcome.OUT_OF_MEMORY)
 
-    def without_what_ran_out(self) -> History:
+    def without_out_of_memory(self) -> History:
         """The history without the rates of configurations that ran out of memory; saved work and costs stay."""
-        if not (gone := self.ran_out):
+        if not (gone := self.out_of_memory):
             return self
         measurements, runs = (
             tuple(replace(m, samples_per_s=None) if m.configuration in gone else m for m in launches)
@@ -164,16 +164,16 @@ class History:
         )
         return replace(self, measurements=measurements, runs=runs)
 
-    def as_if_probed(self) -> History:
+    def with_run_failures_as_probes(self) -> History:
         """The history as if a probe had run out of memory wherever the job itself did, so that a search avoids it."""
-        if not (gone := self.ran_out):
+        if not (gone := self.out_of_memory):
             return self
         probes, before = (
             tuple(m for m in each if m.configuration not in gone)
             for each in (self.measurements, self.measurements[: self.ended_probes])
         )
         failed = (run for run in self.runs if run.outcome is Outcome.OUT_OF_MEMORY)
-        runs = self.without_what_ran_out().runs
+        runs = self.without_out_of_memory().runs
         return replace(self, measurements=(*probes, *failed), runs=runs, ended_probes=len(before))
 
     def used_memory(self, configuration: Configuration) -> float | None:

@@ -14,21 +14,21 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", from_attributes=True, json_schema_serialization_defaults_required=True)
 
 
-def finite(value: Any) -> Any:
+def none_if_not_finite(value: Any) -> Any:
     """The value; None for infinity and NaN, which JSON does not have."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def written(value: Any) -> Any:
+def named_if_not_finite(value: Any) -> Any:
     """The value; 'nan' or 'inf' as text, where users should see that a job has reported it."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-Finite = Annotated[float | None, BeforeValidator(finite)]
-Reported = Annotated[float | str, BeforeValidator(written)]
+Finite = Annotated[float | None, BeforeValidator(none_if_not_finite)]
+Reported = Annotated[float | str, BeforeValidator(named_if_not_finite)]
 
 
-def taken(model: type[Part], source: object, **others: Any) -> dict[str, Any]:
+def part_fields(model: type[Part], source: object, **others: Any) -> dict[str, Any]:
     """The values for a part's fields: those in `others`, and the source's attributes of the same names."""
     names = [name for name in model.model_fields if name not in others and hasattr(source, name)]
     return {name: getattr(source, name) for name in names} | others

@@ -29,7 +29,7 @@ from mlcd.core.strategy import Finish, Strategy
 if TYPE_CHECKING:
     from mlcd.core.additions import Additions
 
-USUAL = "train"
+DEFAULT_PLANNER = "train"
 """The planner of a job that names no other."""
 
 
@@ -138,7 +138,7 @@ class Planner:
 
 def planner_of(job: Job) -> Planner:
     """The planner of a job."""
-    return planner_named(job.ask.planner if job.ask is not None else USUAL)
+    return planner_named(job.ask.planner if job.ask is not None else DEFAULT_PLANNER)
 
 
 @cache

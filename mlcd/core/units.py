@@ -223,13 +223,13 @@ def format_usd(usd: float) -> str:
     return f"${usd:,.2f}"
 
 
-def enough_usd(usd: float) -> str:
+def format_usd_up(usd: float) -> str:
     """As `format_usd`, but rounded up, so that a budget of the displayed amount is enough."""
     step = 0.01 if usd >= 0.01 else 0.0001
     return shown if parse_usd(shown := format_usd(usd)) >= usd else format_usd(usd + step)
 
 
-def enough_duration(seconds: float) -> str:
+def format_duration_up(seconds: float) -> str:
     """As `format_duration`, but rounded up, so that a deadline of the displayed time is enough."""
     step = 1 if seconds < 3_600 else 60 if seconds < 86_400 else 3_600
     shown = format_duration(seconds)

@@ -13,7 +13,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Line
 from mlcd.core.measurement import Measurement
-from mlcd.core.part import taken
+from mlcd.core.part import part_fields
 from mlcd.core.planner import planner_of
 from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Planned, allocation_of
 from mlcd.planners.scale.nouns import ScalingTask, batch_of, noise_of
@@ -63,14 +63,14 @@ def document_of(story: Story, boundary: Sequence[Planned] = (), additions: Addit
 
 def decision_of(job: Job, decision: Decision, searched: History) -> RunDecision:
     """A decision of a run, or one that was taken again under another goal. `searched`: what it rests on."""
-    fields = taken(
+    fields = part_fields(
         RunDecision,
         decision,
         configuration=_place(decision.configuration),
         forecast=forecast_of(decision.forecast),
         binding=decision.binding or None,
         relaxations=[
-            taken(
+            part_fields(
                 RunRelaxation,
                 way,
                 configuration=_place(way.configuration),
@@ -95,7 +95,7 @@ def decision_of(job: Job, decision: Decision, searched: History) -> RunDecision:
 
 def forecast_of(ahead: Forecast | None) -> Fields | None:
     """What finishing takes somewhere."""
-    return taken(RunForecast, ahead, fallback=_place(ahead.fallback)) if ahead is not None else None
+    return part_fields(RunForecast, ahead, fallback=_place(ahead.fallback)) if ahead is not None else None
 
 
 def _core(story: Story, additions: Additions) -> Fields:
@@ -146,7 +146,7 @@ def _probing(story: Story) -> Fields:
     return {
         "probing_usd": sum(m.usd for m in probes),
         "probing_s": sum(m.seconds for m in probes),
-        "target": target and taken(RunTarget, target, words=str(target)),
+        "target": target and part_fields(RunTarget, target, words=str(target)),
     }
 
 
@@ -161,14 +161,14 @@ def _machines(m: Measurement) -> Fields:
 
 
 def _result(m: Measurement) -> Fields:
-    return taken(LaunchResult, m, rel_error=m.rel_error if m.ok else None, noise=noise_of(m))
+    return part_fields(LaunchResult, m, rel_error=m.rel_error if m.ok else None, noise=noise_of(m))
 
 
 def _curve(decision: Decision) -> list[Fields]:
     """What each configuration is expected to take; as factors of the smallest where no time is claimed."""
     least_s, least_usd = (min(numbers) for numbers in zip(*((p.seconds, p.usd) for p in decision.curve), strict=True))
     return [
-        taken(
+        part_fields(
             CurvePoint,
             p,
             **(_place(p.configuration) or {}),

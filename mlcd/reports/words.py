@@ -15,13 +15,13 @@ from mlcd.core.measurement import Measurement, Outcome, Z
 from mlcd.core.payload import Ask
 from mlcd.core.units import (
     counted,
-    enough_duration,
-    enough_usd,
     format_confidence,
     format_count,
     format_duration,
+    format_duration_up,
     format_rate,
     format_usd,
+    format_usd_up,
 )
 from mlcd.planners.functions.nouns import Allocation, evidence_of
 from mlcd.planners.scale.nouns import Noise, batch_of
@@ -60,8 +60,8 @@ def relaxation_words(way: Relaxation) -> str:
         return f"--max-probe {round_up_usd(way.max_probe_usd)} (to try {way.configuration})"
     if way.confidence is not None:
         return f"--confidence {way.confidence:g} (on {way.configuration}, within the limits as they are)"
-    limits = [enough_usd(way.budget_usd)] if way.budget_usd is not None else []
-    limits += [enough_duration(way.deadline_s)] if way.deadline_s is not None else []
+    limits = [format_usd_up(way.budget_usd)] if way.budget_usd is not None else []
+    limits += [format_duration_up(way.deadline_s)] if way.deadline_s is not None else []
     limits += relaxed_words(way)
     if not limits:  # the planner itself describes any other relaxation
         return ""

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from mlcd.core.units import (
     MOST_NODES,
     counted,
-    enough_duration,
-    enough_usd,
     format_confidence,
     format_count,
     format_duration,
+    format_duration_up,
     format_rate,
     format_usd,
+    format_usd_up,
     parse_batches,
     parse_confidence,
     parse_count,
@@ -241,12 +241,12 @@ def test_long_nonsense_is_refused_at_once(parse, piece):
 
 @given(st.floats(1e-4, 1e9))
 def test_a_budget_of_what_is_said_to_be_needed_is_enough_and_hardly_more(usd):
-    assert usd <= parse_usd(enough_usd(usd)) <= usd + (0.02 if usd >= 0.01 else 0.0002)
+    assert usd <= parse_usd(format_usd_up(usd)) <= usd + (0.02 if usd >= 0.01 else 0.0002)
 
 
 @given(st.floats(1.0, 1e8))
 def test_a_deadline_of_what_is_said_to_be_needed_is_enough_and_hardly_more(seconds):
-    assert seconds <= parse_duration(enough_duration(seconds)) <= seconds + max(2, 0.09 * seconds)
+    assert seconds <= parse_duration(format_duration_up(seconds)) <= seconds + max(2, 0.09 * seconds)
 
 
 @pytest.mark.parametrize("written, share", [("0.9", 0.9), (0.995, 0.995), ("99 %", 0.99), ("99.5%", 0.995), (0.5, 0.5)])

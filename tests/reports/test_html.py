@@ -39,7 +39,7 @@ from mlcd.core.ledger import (
 )
 from mlcd.core.ledger.account import Account
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.units import enough_usd, format_duration, format_usd
+from mlcd.core.units import format_duration, format_usd, format_usd_up
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.completion import RunToCompletion
 from mlcd.reports.entries import ledger_rows
@@ -281,7 +281,7 @@ def test_a_run_that_cannot_be_certified_says_what_it_needs() -> None:
     assert needed is not None
     answer = view(page(written))["answer"]
     assert "Cannot be certified: nothing that was measured keeps the budget ($5.00)" in answer["sentence"]
-    assert f"It needs {enough_usd(needed)}" in answer["more"]
+    assert f"It needs {format_usd_up(needed)}" in answer["more"]
 
 
 def test_every_probe_has_its_reason_in_order() -> None:

@@ -16,7 +16,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.market import Market
 from mlcd.core.place import Cloud, unknown_place
-from mlcd.core.planner import USUAL
+from mlcd.core.planner import DEFAULT_PLANNER
 from mlcd.core.units import parse_duration
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.launch_observations import STEP_S
@@ -36,7 +36,7 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
 
 def market_cloud(folder: MarketFolder, job: Job, start_s: float = 0.0, elapsed_s: float = 0.0) -> Cloud:
     """The cloud of this market, replayed from `start_s` of the trace on."""
-    if job.ask is not None and job.ask.planner != USUAL:
+    if job.ask is not None and job.ask.planner != DEFAULT_PLANNER:
         raise UserError(f"market: is for `mlcd train`; for `mlcd {job.ask.planner}` there is recorded:DIR")
     if spot_of(job):
         raise UserError("use_spot: true is not possible on market:; use any (spot or on demand) or false (on demand)")

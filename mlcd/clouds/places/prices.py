@@ -17,7 +17,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.home import home
 from mlcd.core.job import Job
 from mlcd.core.market import Market
-from mlcd.core.planner import USUAL
+from mlcd.core.planner import DEFAULT_PLANNER
 from mlcd.planners.train.market.expected_cost import with_expected_spot_costs
 from mlcd.planners.train.space import accelerators_of, spot_of
 
@@ -54,7 +54,7 @@ def with_markets(
     """Add the markets of each offer, for a job with `use_spot: any`. `extras`: adds other costs to an offer's price."""
     if spot_of(job) is not None:
         return space
-    if job.ask is not None and job.ask.planner != USUAL:
+    if job.ask is not None and job.ask.planner != DEFAULT_PLANNER:
         raise UserError(f"use_spot: any is for `mlcd train`; for `mlcd {job.ask.planner}` say true or false")
     rows = _rows(clouds)
     zones = _zones(job, rows)

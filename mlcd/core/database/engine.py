@@ -20,7 +20,7 @@ from sqlalchemy import URL, Connection, Dialect, Engine, create_engine, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import Pool, QueuePool, StaticPool
 
-from mlcd.core.database.failures import explained, explained_files
+from mlcd.core.database.failures import translated_errors, translated_file_errors
 from mlcd.core.database.preparation import prepare
 from mlcd.core.errors import LedgerError, MissingExtra, UserError
 
@@ -117,7 +117,7 @@ class Database:
         # An in-memory database has one connection, for one thread at a time.
         alone = self.dialect == "sqlite" and self.path is None
         self._lock: AbstractContextManager[object] = threading.RLock() if alone else nullcontext()
-        with explained_files(self.name):
+        with translated_file_errors(self.name):
             if self.path is not None:
                 self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 with suppress(OSError):  # created here with mode 600; SQLite's own error is better
@@ -142,7 +142,7 @@ class Database:
             yield current
             return
         self._check_open()
-        with explained(self.name), self._lock, self._reading.connect() as connection:
+        with translated_errors(self.name), self._lock, self._reading.connect() as connection:
             yield connection
 
     @contextmanager
@@ -153,17 +153,17 @@ class Database:
             yield current
             return
         self._check_open()
-        with explained(self.name), self._lock, self._engine.connect() as connection, transaction(connection):
+        with translated_errors(self.name), self._lock, self._engine.connect() as connection, transaction(connection):
             self._local.connection = connection
             try:
                 yield connection
             finally:
                 self._local.connection = None
 
-    def lone_connection(self) -> Connection:
+    def unpooled_connection(self) -> Connection:
         """A connection outside of the pool; the caller closes it."""
         self._check_open()
-        with explained(self.name):
+        with translated_errors(self.name):
             connection = self._engine.connect()
             connection.detach()
             return connection

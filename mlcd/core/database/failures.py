@@ -19,7 +19,7 @@ UNREACHABLE = "the database cannot be reached; see that PostgreSQL runs there an
 
 
 @contextmanager
-def explained(name: str) -> Iterator[None]:
+def translated_errors(name: str) -> Iterator[None]:
     """Turn errors of the database of this name into MLCD's."""
     try:
         yield
@@ -34,7 +34,7 @@ def explained(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def explained_files(name: str) -> Iterator[None]:
+def translated_file_errors(name: str) -> Iterator[None]:
     """The same for the operating system's errors about files and folders."""
     try:
         yield

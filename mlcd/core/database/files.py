@@ -35,7 +35,7 @@ PIECES_AT_ONCE = 4_096
 """Most pieces read for one request: a log that grows slowly has many small ones."""
 
 
-class SentModels:
+class UploadedModels:
     """The models of a database, and this machine's cached files, under `home`."""
 
     def __init__(self, database: Database, home: Path) -> None:

@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from mlcd.core.database import Database
 from mlcd.core.database.engine import LOCKS, transaction
-from mlcd.core.database.failures import UNREACHABLE, explained, explained_files
+from mlcd.core.database.failures import UNREACHABLE, translated_errors, translated_file_errors
 from mlcd.core.database.schema import entries
 from mlcd.core.errors import LedgerUnreachable, MlcdError, UnknownName, WrongState
 from mlcd.core.ledger.entries import LINES, Line, to_json, write
@@ -40,13 +40,13 @@ _DRIVEN = text(
 @contextmanager
 def hold(folder: Path, run: str) -> Iterator[None]:
     """Be the only process that drives this run."""
-    with explained_files(str(folder)):
+    with translated_file_errors(str(folder)):
         folder.mkdir(exist_ok=True)
         handle = os.open(_file(folder, run), os.O_CREAT | os.O_RDWR, 0o644)
     try:
         if not _take(handle):
             raise _is_driven(run)
-        with explained_files(str(folder)):
+        with translated_file_errors(str(folder)):
             os.ftruncate(handle, 0)
             os.write(handle, str(os.getpid()).encode())
         try:
@@ -146,7 +146,7 @@ class HeldRun:
             if self._released:
                 return
             try:
-                with explained(self.database.name), self._open().begin():
+                with translated_errors(self.database.name), self._open().begin():
                     self._open().exec_driver_sql("SELECT 1")
             except LedgerUnreachable:
                 self._drop()
@@ -177,7 +177,7 @@ class HeldRun:
     def _write(self, drafts: Sequence[Line]) -> list[Line]:
         last, self._last = self._last, None
         try:
-            with explained(self.database.name), transaction(self._open()) as connection:
+            with translated_errors(self.database.name), transaction(self._open()) as connection:
                 lines = write(connection, drafts)
         except LedgerUnreachable:
             self._last = last
@@ -206,8 +206,8 @@ class HeldRun:
             self.wait(next(pauses_s))
 
     def _lock(self) -> bool:
-        self._connection = connection = self.database.lone_connection()
-        with explained(self.database.name), connection.begin():
+        self._connection = connection = self.database.unpooled_connection()
+        with translated_errors(self.database.name), connection.begin():
             taken: bool | None = connection.execute(_TAKE, {"locks": LOCKS, "run": self.run}).scalar()
         if taken is None:
             self._drop()
@@ -216,7 +216,7 @@ class HeldRun:
 
     def _newest(self) -> int:
         query = select(func.coalesce(func.max(entries.c.seq), 0)).where(entries.c.run == self.run)
-        with explained(self.database.name), self._open().begin():
+        with translated_errors(self.database.name), self._open().begin():
             return int(self._open().execute(query).scalar_one())
 
     def _written(self, drafts: Sequence[Line]) -> list[Line]:
@@ -224,7 +224,7 @@ class HeldRun:
         if self._last is None:
             self._last = self._newest()
         query = LINES.where(entries.c.run == self.run, entries.c.seq > self._last)
-        with explained(self.database.name), self._open().begin():
+        with translated_errors(self.database.name), self._open().begin():
             rows = self._open().execute(query).all()
         if not rows:
             return []

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, create_model, model_validator
 from mlcd.core import units
 from mlcd.core.job import CONFIDENCE, Communication, Fingerprint, Goal, Hints, Job, Objective, Search, Target
 from mlcd.core.pattern import compile_pattern
-from mlcd.core.planner import USUAL, planner_named, planner_names
+from mlcd.core.planner import DEFAULT_PLANNER, planner_named, planner_names
 from mlcd.planners.jobfile.keys import (
     Count,
     Gigabytes,
@@ -227,7 +227,7 @@ def block_for(keys: Iterable[str]) -> type[Block]:
 
     The usual planner has no block: its keys are in the `mlcd:` block itself.
     """
-    base: type[Block] = planner_named(USUAL).keys or Block
+    base: type[Block] = planner_named(DEFAULT_PLANNER).keys or Block
     others = [key for key in keys if key not in base.model_fields and planner_of_key(key) in planner_names()]
     models = {key: planner_named(planner_of_key(key)).block for key in sorted(others)}
     fields: dict[str, Any] = {key: (model | None, None) for key, model in models.items() if model is not None}

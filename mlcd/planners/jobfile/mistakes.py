@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 
 from mlcd.core.errors import UnknownName, nearest
 from mlcd.core.place import places, unknown_place
-from mlcd.core.planner import USUAL, added_names, planner_named, planner_names
+from mlcd.core.planner import DEFAULT_PLANNER, added_names, planner_named, planner_names
 from mlcd.planners.jobfile.blocks import FORMER_NAMES, Block, block_for
 from mlcd.planners.jobfile.source import Mistake, Source, Trail
 from mlcd.planners.jobfile.task import TASK_KEYS, task_mistakes, task_of
@@ -59,7 +59,7 @@ def misnamed(source: Source, block: Block) -> Iterator[Mistake]:
     """Unknown places and methods. A run checks them itself, after its options have replaced the file's values."""
     if block.on.partition(":")[0] not in places():
         yield source.mistake(("mlcd", "on"), str(unknown_place(block.on)))
-    planners = {USUAL, *block.planner_blocks}
+    planners = {DEFAULT_PLANNER, *block.planner_blocks}
     known = [method for name in sorted(planners) for method in planner_named(name).methods]
     if not planners & set(added_names()) and block.search.method not in known:  # other packages may add methods
         yield source.mistake(("mlcd", "search", "method"), str(UnknownName("method", block.search.method, known)))

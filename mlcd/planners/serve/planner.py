@@ -140,9 +140,9 @@ class Serve(Planner):
         task = service_of(job)
         if task.upload is None:
             return job
-        from mlcd.core.database.files import SentModels
+        from mlcd.core.database.files import UploadedModels
 
-        path = SentModels(database, home()).path(task.upload)
+        path = UploadedModels(database, home()).path(task.upload)
         return replace(job, ask=replace(task, path=str(path.absolute())))
 
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:

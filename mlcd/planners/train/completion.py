@@ -77,7 +77,7 @@ class RunToCompletion:
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """Start, start again, or finish. `job` is the part of the job that is left."""
         if not history.current_runs:
-            return self._first(job, space, history, history.without_what_ran_out())
+            return self._first(job, space, history, history.without_out_of_memory())
         last = history.current_runs[-1]
         if last.outcome is Outcome.OK:
             return finish_of_run(job, history, last)
@@ -88,9 +88,9 @@ class RunToCompletion:
         if history.setbacks >= MOST_SETBACKS:
             launches = f"{len(history.current_runs)} launches did not end the job"
             return Finish(f"{launches}, the last one: {last.ending}{_saved(history)}")
-        step = _relaunch(job, space, history.without_what_ran_out(), last)
+        step = _relaunch(job, space, history.without_out_of_memory(), last)
         if isinstance(step, Finish) and last.outcome is Outcome.OUT_OF_MEMORY and self.search is not None:
-            probe = self.search.next_step(job, space, history.as_if_probed())
+            probe = self.search.next_step(job, space, history.with_run_failures_as_probes())
             return probe if isinstance(probe, Probe | Round) else step
         return step
 
@@ -103,7 +103,7 @@ class RunToCompletion:
         roomy = {each: certified[each] for each in certified if each not in close} or certified
         best = min(roomy, key=lambda each: objective(job.goal, roomy[each]))
         why = "which is not certified any more: time has passed since it was decided"
-        if self.configuration in history.ran_out:
+        if self.configuration in history.out_of_memory:
             why = "which ran out of memory"
         return _apply(job, space, fitting, best, f"on instead of {self.configuration}, {why}")
 
@@ -140,7 +140,7 @@ def _surest(job: Job, space: Space, history: History) -> Configuration | None:
     in_time = chances_if_launched(job, space, history)
     others = {each: in_time[each] for each in in_time if each not in avoided and in_time[each] > HOPELESS}
     in_time = others or in_time
-    is_unlucky = not slowed and not history.ran_out  # a run on trial that was lost to bad luck may go on
+    is_unlucky = not slowed and not history.out_of_memory  # a run on trial that was lost to bad luck may go on
     trials = certifiable_forecasts(job, space, history) if is_unlucky else {}
     on_trial = {each for each, ahead in trials.items() if ahead.fallback is not None}
 
@@ -155,7 +155,7 @@ def _surest(job: Job, space: Space, history: History) -> Configuration | None:
 
 def _may_also_run_out(job: Job, history: History) -> set[Configuration]:
     """Other configurations where the job may run out of memory, once it has run out on one."""
-    if not history.ran_out:
+    if not history.out_of_memory:
         return set()
     from mlcd.planners.train.out_of_memory import may_also_run_out  # imported late: few runs need it
 

@@ -13,7 +13,7 @@ from mlcd.planners.train.nouns import planned_training
 
 def may_also_run_out(job: Job, history: History) -> set[Configuration]:
     """Measured configurations that used nearly all memory in their probe, or whose plan needs at least as much."""
-    failed = history.ran_out
+    failed = history.out_of_memory
     others = [m.configuration for m in history.good if m.configuration not in failed]
     close = {each for each in others if is_memory_nearly_full(history.used_memory(each))}
     if (training := planned_training(job)) is not None:

@@ -85,7 +85,7 @@ class _Elsewhere:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """The next probe, or the end of the search."""
-        return self.search.next_step(job, space, history.as_if_probed())
+        return self.search.next_step(job, space, history.with_run_failures_as_probes())
 
 
 class Train(Planner):
@@ -129,8 +129,8 @@ class Train(Planner):
 
         A configuration where the job itself ran out of memory is the last resort: other limits may have made room.
         """
-        decision = super().decide(job, space, history.as_if_probed(), finish)
-        if history.ran_out and not decision.certified:
+        decision = super().decide(job, space, history.with_run_failures_as_probes(), finish)
+        if history.out_of_memory and not decision.certified:
             decision = super().decide(job, space, history, finish)
         return self._with_way_out(decision, job, space, history)
 

@@ -9,7 +9,7 @@ from typing import Any
 from mlcd.core.decision import Decision
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
-from mlcd.core.part import taken
+from mlcd.core.part import part_fields
 from mlcd.planners.functions.nouns import (
     Allocation,
     Calibration,
@@ -98,7 +98,9 @@ def functions_run(story: Story, boundary: Sequence[Planned]) -> Fields:
         "stages": [_stage(row) for row in stage_rows(account)] if tuning is not None else [],
         "epochs": [_epoch(row) for row in epoch_rows(account)] if tuning is None else [],
         "best": best and {"trial": best.trial, "loss": best.loss, "hyperparameters": best.hyperparameters},
-        "trials": [taken(tune.TrialResult, row, losses=list(row.losses)) for row in trial_rows(account)[:MOST_TRIALS]],
+        "trials": [
+            part_fields(tune.TrialResult, row, losses=list(row.losses)) for row in trial_rows(account)[:MOST_TRIALS]
+        ],
         "ended": account.ended.because if account.ended is not None else None,
     }
 
@@ -108,7 +110,7 @@ def boundary_of(points: Sequence[Planned], chosen: StagePlan | None) -> list[tun
     bend, used = knee(points), {each.allocation for each in chosen.stages} if chosen is not None else set()
     return [
         tune.EpochAllocation(
-            **taken(tune.EpochAllocation, p, **allocation_fields(p.allocation), label=str(p.allocation)),
+            **part_fields(tune.EpochAllocation, p, **allocation_fields(p.allocation), label=str(p.allocation)),
             knee=p == bend,
             used=p.allocation in used,
         )
@@ -124,7 +126,7 @@ def allocation_fields(allocation: Allocation | None) -> Fields:
 def _plan(plan: StagePlan, is_chosen: bool, decision: Decision) -> Fields:
     calibration = plan_of(decision).calibration
     modelled = calibration is None or calibration.modelled
-    return taken(
+    return part_fields(
         tune.FunctionPlan,
         plan,
         name=plan_name(plan.method),
@@ -132,14 +134,14 @@ def _plan(plan: StagePlan, is_chosen: bool, decision: Decision) -> Fields:
         certified=is_chosen and decision.certified,
         numbers="modelled" if modelled else "predicted",
         stages=[
-            taken(tune.AllocatedStage, p, **asdict(p.stage), **allocation_fields(p.allocation), stage=i)
+            part_fields(tune.AllocatedStage, p, **asdict(p.stage), **allocation_fields(p.allocation), stage=i)
             for i, p in enumerate(plan.stages, 1)
         ],
     )
 
 
 def _calibration(calibration: Calibration) -> Fields:
-    return taken(
+    return part_fields(
         tune.PlatformCalibration,
         calibration,
         numbers="modelled" if calibration.modelled else "measured",
@@ -147,7 +149,7 @@ def _calibration(calibration: Calibration) -> Fields:
         start_s=calibration.start[0],
         start_s_per_function=calibration.start[1],
         storages={
-            name: taken(tune.StorageSpeed, link, exchanges=_pairs(link.exchanges, "functions", "seconds"))
+            name: part_fields(tune.StorageSpeed, link, exchanges=_pairs(link.exchanges, "functions", "seconds"))
             for name, link in calibration.links.items()
         },
     )
@@ -156,15 +158,17 @@ def _calibration(calibration: Calibration) -> Fields:
 def _probe(m: Measurement) -> Fields:
     """The measurements of a calibration probe, or of a sample."""
     result, losses = evidence_of(m).calibrated, [epoch.loss for epoch in evidence_of(m).epochs]
-    calibrated = result and taken(tune.CalibrationResult, result, transfers=_pairs(result.transfers, "mb", "seconds"))
-    return taken(
+    calibrated = result and part_fields(
+        tune.CalibrationResult, result, transfers=_pairs(result.transfers, "mb", "seconds")
+    )
+    return part_fields(
         tune.FunctionProbe, m, **allocation_fields(allocation_of(m.configuration)), calibrated=calibrated, losses=losses
     )
 
 
 def _stage(row: StageRow) -> Fields:
     best, planned = row.best, row.planned
-    return taken(
+    return part_fields(
         tune.StageResult,
         row,
         **allocation_fields(row.allocation),

@@ -6,7 +6,7 @@ from typing import Any
 
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
-from mlcd.core.part import taken
+from mlcd.core.part import part_fields
 from mlcd.planners.serve.nouns import Cap, Served, ServingTask, knobs_of, service_of
 from mlcd.planners.serve.service_level import at_best_level, certifies, keeps, value
 from mlcd.reports.run_document.core import RunCap
@@ -19,7 +19,7 @@ def served_job(job: Job, service: ServingTask) -> dict[str, Any]:
     """The model and the service level that is asked for."""
     model = service.model
     return {
-        "model": taken(ServedModel, model, path=service.file, parameters_billion=model.parameters),
+        "model": part_fields(ServedModel, model, path=service.file, parameters_billion=model.parameters),
         "caps": caps_of(service.caps),
         "min_rate": service.min_rate,
         "counted": str(service.counted),
@@ -27,7 +27,7 @@ def served_job(job: Job, service: ServingTask) -> dict[str, Any]:
         "arrivals": str(service.arrivals),
         "most_trials": job.search.trials,
         "target": service.target or None,
-        "agreement": taken(RunAgreement, service.agreement) if service.agreement is not None else None,
+        "agreement": part_fields(RunAgreement, service.agreement) if service.agreement is not None else None,
         "operators": _operators(service),
     }
 
@@ -44,7 +44,7 @@ def trials_of(story: Story) -> list[RunTrial]:
         m = trial.measurement
         judged = story.pooled(trial) if m.ok else m
         m, judged = at_best_level(job, m), at_best_level(job, judged)
-        fields = taken(RunTrial, trial, label=str(m.configuration), chosen=trial is story.chosen)
+        fields = part_fields(RunTrial, trial, label=str(m.configuration), chosen=trial is story.chosen)
         documents.append(RunTrial(**fields, **_tested(job, m, judged), breaks=broken_words(judged, service_of(job))))
     return documents
 
@@ -56,7 +56,7 @@ def load_test(job: Job, m: Measurement) -> LoadTest:
 
 def _tested(job: Job, m: Measurement, judged: Measurement) -> dict[str, Any]:
     served = m.evidence if isinstance(m.evidence, Served) else None
-    return taken(
+    return part_fields(
         LoadTest,
         m,
         knobs=dict(knobs_of(m.configuration)),

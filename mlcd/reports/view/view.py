@@ -8,7 +8,7 @@ from typing import Any
 from mlcd.core.additions import Additions
 from mlcd.core.backend import Purpose
 from mlcd.core.ledger import UNLABELLED, Account, Labels, Line, Reserved, Settled, Status
-from mlcd.core.part import taken
+from mlcd.core.part import part_fields
 from mlcd.core.planner import planner_of
 from mlcd.planners.functions.nouns import FunctionsTask, Planned
 from mlcd.planners.scale.nouns import batch_of
@@ -110,8 +110,8 @@ def _step(story: Story, probe: SettledProbe) -> Fields:
     elif m.ok and not isinstance(story.job.ask, FunctionsTask):
         certified, finish = story.certified(probe), forecast_of(story.ahead(probe))
     return {
-        **taken(PathStep, configuration),
-        **taken(PathStep, m, **dict(zip(("rate", "low", "high"), rate, strict=True))),
+        **part_fields(PathStep, configuration),
+        **part_fields(PathStep, m, **dict(zip(("rate", "low", "high"), rate, strict=True))),
         "number": probe.number,
         "because": probe.because,
         "series": series(configuration),
@@ -143,7 +143,7 @@ def _under_way(story: Story) -> list[Fields]:
     since = {line.entry.launch.label: line.elapsed_s for line in story.lines if isinstance(line.entry, Reserved)}
     launches = [(reserved, reserved.launch) for reserved in story.account.open]
     return [
-        taken(UnderWay, reserved, label=launch.label, purpose=str(launch.purpose), since_s=since[launch.label])
+        part_fields(UnderWay, reserved, label=launch.label, purpose=str(launch.purpose), since_s=since[launch.label])
         | {"configuration": str(launch.configuration)}
         for reserved, launch in launches
     ]

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from mlcd.clouds.control import Cleaned
 from mlcd.clouds.launches import Launches
 from mlcd.core.clock import WallClock
-from mlcd.core.database.files import LogPieces, SentModels
+from mlcd.core.database.files import LogPieces, UploadedModels
 from mlcd.core.database.schema import entries, runs
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Ended, Entry, Ledger, Line, Reserved, Settled, Status, Stopped
@@ -28,7 +28,7 @@ def drop_old(ledger: Ledger, home: Path, before: datetime) -> Iterator[Cleaned]:
     In the database for all machines, and in the files of this machine, in `home`. Never an entry of the ledger, nor a
     checkpoint, which belongs to the job.
     """
-    pieces, sent = LogPieces(ledger.database), SentModels(ledger.database, home)
+    pieces, sent = LogPieces(ledger.database), UploadedModels(ledger.database, home)
     labels, folders = pieces.labels(), _ended(home, before)
     inactive = _inactive(ledger, before, {_run(label) for label in (*labels, *(each.name for each in folders))})
     yield from _cleaned("logs", "launches", [pieces.delete(each) for each in labels if _run(each) in inactive])
@@ -64,7 +64,7 @@ def _delete(folder: Path) -> int:
     return size_bytes
 
 
-def _delete_upload(ledger: Ledger, sent: SentModels, digest: str, before: datetime) -> int | None:
+def _delete_upload(ledger: Ledger, sent: UploadedModels, digest: str, before: datetime) -> int | None:
     """Delete a model and return its bytes; None if it is needed. A run submitted at this moment is refused."""
     with ledger.database.write():
         sent_again = digest not in sent.sent_before(before)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stage import API, PLENTY, staged
 
-from mlcd.core.database.files import SentModels
+from mlcd.core.database.files import UploadedModels
 from mlcd.core.errors import UserError
 from mlcd.service.web.routes.uploads import cleaned
 from mlcd.service.web.state import Limits as Most
@@ -53,7 +53,7 @@ def test_an_upload_is_kept_under_the_hash_of_its_bytes_and_told_what_it_is_made_
 
 def test_the_same_bytes_are_kept_once_whoever_sends_them(stage):
     first, began = send(stage, onnx_model()).json(), datetime.now(UTC)
-    sent = SentModels(stage.state.database, stage.state.settings.home)
+    sent = UploadedModels(stage.state.database, stage.state.settings.home)
     assert sent.sent_before(began) == [first["upload"]]
     assert send(stage, onnx_model(), "other.onnx", "rita").json() == first
     assert len(kept(stage)) == 1

@@ -21,7 +21,7 @@ from sqlalchemy import insert, select
 from mlcd.clouds.launches import Launches
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
-from mlcd.core.database.files import LogPieces, SentModels
+from mlcd.core.database.files import LogPieces, UploadedModels
 from mlcd.core.database.schema import upload_parts, uploads
 from mlcd.core.decision import Decision
 from mlcd.core.job import Job
@@ -71,7 +71,7 @@ def digest(model: int) -> str:
 
 def send(ledger: Ledger, home: Path, model: int, days: int) -> None:
     """A model that was uploaded so long ago."""
-    sent, at = SentModels(ledger.database, home), NOW - timedelta(days=days)
+    sent, at = UploadedModels(ledger.database, home), NOW - timedelta(days=days)
     with sent.beside() as (path, file):
         file.write(body(model))
         file.close()

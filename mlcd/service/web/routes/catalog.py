@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 
 from mlcd.catalog import OfferRow, offered_rows, select
-from mlcd.core.part import Part, taken
+from mlcd.core.part import Part, part_fields
 from mlcd.memory.models import ModelStore, learned_models
 from mlcd.planners.serve.known_models import SeenModel, knowledge_bases
 from mlcd.service.web.errors import error_responses, unknown_is_404
@@ -212,7 +212,7 @@ def _knowledge() -> Knowledge:
 def _known_model(model: SeenModel) -> KnownModel:
     shares = dict(model.facts.profiles[0].shares) if model.facts.profiles else {}
     operators = dict(sorted(shares.items(), key=lambda each: -each[1]))
-    return KnownModel(**taken(KnownModel, model.facts, cells=len(model.cells), operators=operators))
+    return KnownModel(**part_fields(KnownModel, model.facts, cells=len(model.cells), operators=operators))
 
 
 @cache

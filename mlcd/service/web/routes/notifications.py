@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Request, Response
 from pydantic import BeforeValidator, Field
 
 from mlcd.core.errors import WrongState
-from mlcd.core.part import Part, taken
+from mlcd.core.part import Part, part_fields
 from mlcd.service.notifications.events import EVENTS, TEST, Notification
 from mlcd.service.notifications.receivers import LONGEST_NAME, NewReceiver, Receivers
 from mlcd.service.notifications.senders import senders_by_kind
@@ -89,7 +89,7 @@ class Tried(Part):
 def list_receivers(state: CurrentState, who: Viewer) -> NewsAnswer:
     """Where news of runs goes, and whether it arrives."""
     member, found = _whose(state, who)
-    told = [ReceiverState(**taken(ReceiverState, each, events=_listed(each.events))) for each in found.of(member)]
+    told = [ReceiverState(**part_fields(ReceiverState, each, events=_listed(each.events))) for each in found.of(member)]
     events = [EventState(name=name, when=when) for name, when in EVENTS.items()]
     return NewsAnswer(mails=state.settings.mail is not None, receivers=told, events=events)
 

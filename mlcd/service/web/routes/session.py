@@ -8,7 +8,7 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from mlcd.core.errors import WrongState
-from mlcd.core.part import Part, taken
+from mlcd.core.part import Part, part_fields
 from mlcd.core.version import VERSION
 from mlcd.service.team.allowance import remaining_budget
 from mlcd.service.team.members import SESSION_LASTS, Member, Role, Scope
@@ -86,7 +86,7 @@ def who_am_i(state: CurrentState, who: Viewer) -> Me:
     member, remaining, settings = who or Member("", Role.ADMIN), remaining_budget(state.ledger, who), state.settings
     left = {"left_usd": remaining.usd, "renewed_on": remaining.renewed_on}
     return Me(
-        **taken(Me, member, scope=member.scope.value, name=member.name or None, **left),
+        **part_fields(Me, member, scope=member.scope.value, name=member.name or None, **left),
         mode=settings.mode,
         version=VERSION,
         places=list(settings.places),

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Response
 from pydantic import Field
 
 from mlcd.core.errors import WrongState
-from mlcd.core.part import Finite, Part, taken
+from mlcd.core.part import Finite, Part, part_fields
 from mlcd.service.sign_in.identities import Account, Identities
 from mlcd.service.team.allowance import remaining_budget, used
 from mlcd.service.team.budget import Budget, Per
@@ -193,7 +193,7 @@ def _identities(state: State) -> Identities:
 
 def _member_answer(state: State, member: Member) -> MemberAnswer:
     left_usd = remaining_budget(state.ledger, member).usd
-    return MemberAnswer(**taken(MemberAnswer, member, left_usd=left_usd, **asdict(used(state.ledger, member))))
+    return MemberAnswer(**part_fields(MemberAnswer, member, left_usd=left_usd, **asdict(used(state.ledger, member))))
 
 
 def _team_answer(state: State, team: str, budget: Budget) -> TeamAnswer:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Path, Response
 from pydantic import BeforeValidator, Field
 
 from mlcd.core.errors import WrongState
-from mlcd.core.part import Part, taken
+from mlcd.core.part import Part, part_fields
 from mlcd.service.team.members import Member, Members, Role, Scope
 from mlcd.service.team.tokens import LONGEST_DAYS, NamedToken, NamedTokens
 from mlcd.service.web.errors import RequestBody, error_responses, unknown_is_404
@@ -120,11 +120,11 @@ def _members(state: State) -> Members:
 
 
 def _told(token: NamedToken) -> TokenState:
-    return TokenState(**taken(TokenState, token, scope=token.scope.value))
+    return TokenState(**part_fields(TokenState, token, scope=token.scope.value))
 
 
 def _made(member: str, made: NamedToken, secret: str) -> MadeToken:
-    return MadeToken(**taken(MadeToken, made, member=member, token=secret))
+    return MadeToken(**part_fields(MadeToken, made, member=member, token=secret))
 
 
 def _words(made: NamedToken) -> str:

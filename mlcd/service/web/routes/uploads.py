@@ -24,10 +24,10 @@ from sqlalchemy import func, insert, select, update
 from starlette.concurrency import run_in_threadpool
 
 from mlcd.core.database import Database
-from mlcd.core.database.files import DIGEST, SentModels
+from mlcd.core.database.files import DIGEST, UploadedModels
 from mlcd.core.database.schema import uploads as table
 from mlcd.core.errors import UnknownName, UserError, WrongState
-from mlcd.core.part import Part, taken
+from mlcd.core.part import Part, part_fields
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import UPLOAD
 from mlcd.service.team.members import Member
@@ -100,8 +100,8 @@ async def upload_model(
                 await run_in_threadpool(incoming.write, chunk)
         await run_in_threadpool(incoming.close)
         upload = await run_in_threadpool(_store, state, who, uploads, incoming, name)
-    facts = UploadedFacts(**taken(UploadedFacts, upload.facts, note=upload.note))
-    return Uploaded(**taken(Uploaded, upload, upload=upload.digest, facts=facts, operators=_operators(upload)))
+    facts = UploadedFacts(**part_fields(UploadedFacts, upload.facts, note=upload.note))
+    return Uploaded(**part_fields(Uploaded, upload, upload=upload.digest, facts=facts, operators=_operators(upload)))
 
 
 def _check_quota(state: State, who: Member | None, uploads: Uploads, more: int) -> None:
@@ -150,7 +150,7 @@ class Uploads:
     """The uploads of one service."""
 
     def __init__(self, database: Database, home: Path) -> None:
-        self._database, self._sent = database, SentModels(database, home)
+        self._database, self._sent = database, UploadedModels(database, home)
 
     def path(self, upload: Upload) -> Path:
         """Its file."""

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from pydantic import BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
 
-from mlcd.core.part import Part, taken
+from mlcd.core.part import Part, part_fields
 from mlcd.core.units import format_duration
 from mlcd.service.web.errors import error_responses
 from mlcd.service.web.identity import Viewer
@@ -136,4 +136,4 @@ def _silent_words(worker: Worker, roster: Roster) -> str:
 def _worker(worker: Worker, at: datetime) -> WorkerState:
     runs = [DrivenRun.model_validate(each) for each in worker.runs]
     silent_s = max(0.0, (at - worker.seen_at).total_seconds())
-    return WorkerState(**taken(WorkerState, worker, runs=runs, silent_s=silent_s))
+    return WorkerState(**part_fields(WorkerState, worker, runs=runs, silent_s=silent_s))

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 
 from mlcd.core.database import Database, open_database
-from mlcd.core.database.files import PART_BYTES, SentModels
+from mlcd.core.database.files import PART_BYTES, UploadedModels
 from mlcd.core.database.schema import upload_parts, uploads
 from mlcd.core.errors import UnknownName, UserError
 
@@ -62,21 +62,21 @@ def test_what_one_machine_sends_another_one_fetches(database: Database, tmp_path
     here, there = tmp_path / "here", tmp_path / "there"
     file, digest = written(here / "uploads", size)
     body = file.read_bytes()
-    path = SentModels(database, here).store(file, digest)
+    path = UploadedModels(database, here).store(file, digest)
     assert (path.read_bytes(), files(here)) == (body, [f"{digest}.onnx"])
-    assert SentModels(database, here).is_whole(digest, size)
+    assert UploadedModels(database, here).is_whole(digest, size)
     note(database, digest)
     for _ in range(2):  # fetched, and then found
-        assert SentModels(database, there).path(digest).read_bytes() == body
+        assert UploadedModels(database, there).path(digest).read_bytes() == body
         assert files(there) == [f"{digest}.onnx"]
 
 
 def test_a_model_without_its_row_is_not_there_and_can_be_sent_again(database: Database, tmp_path: Path) -> None:
     file, digest = written(tmp_path / "here" / "uploads", 2 * MB)
-    SentModels(database, tmp_path / "here").store(file, digest)
+    UploadedModels(database, tmp_path / "here").store(file, digest)
     with database.write() as connection:  # as if it had died before the last part
         connection.execute(delete(upload_parts).where(upload_parts.c.digest == digest, upload_parts.c.part == 1))
-    there = SentModels(database, tmp_path / "there")
+    there = UploadedModels(database, tmp_path / "there")
     for unknown in (digest, "../../etc/passwd", ""):
         with pytest.raises(UnknownName, match="unknown upload"):
             there.path(unknown)
@@ -90,12 +90,12 @@ def test_bytes_that_are_not_those_that_were_sent_are_refused_and_leave_no_file(
     database: Database, tmp_path: Path
 ) -> None:
     file, digest = written(tmp_path / "here" / "uploads", 100)
-    SentModels(database, tmp_path / "here").store(file, digest)
+    UploadedModels(database, tmp_path / "here").store(file, digest)
     note(database, digest)
     with database.write() as connection:
         connection.execute(update(upload_parts).where(upload_parts.c.digest == digest).values(body=b"x" * 100))
     with pytest.raises(UserError, match="do not match its hash"):
-        SentModels(database, tmp_path / "there").path(digest)
+        UploadedModels(database, tmp_path / "there").path(digest)
     assert files(tmp_path / "there") == []
 
 
@@ -109,7 +109,7 @@ def test_parts_that_somebody_left_behind_are_gone_after_a_day_and_nothing_else_i
             connection.execute(insert(upload_parts).values(digest=digest, part=0, written_at=at, body=b"x"))
     note(database, "kept")
     file, digest = written(tmp_path / "uploads", 10)
-    SentModels(database, tmp_path).store(file, digest)
+    UploadedModels(database, tmp_path).store(file, digest)
     assert digests(database) & {*ages, digest} == {"kept", "coming", digest}
 
 
@@ -117,7 +117,7 @@ def test_who_send_the_same_bytes_at_once_do_not_disturb_each_other(database: Dat
     def send(number: int) -> None:
         home = tmp_path / str(number)
         file, digest = written(home / "uploads", 3 * MB)
-        models = SentModels(database, home)
+        models = UploadedModels(database, home)
         models.store(file, digest)
         assert models.is_whole(digest, 3 * MB)
 
@@ -130,8 +130,8 @@ def test_a_large_model_is_never_all_in_memory(database: Database, tmp_path: Path
     note(database, digest)
     tracemalloc.start()
     try:
-        SentModels(database, tmp_path / "here").store(file, digest)
-        SentModels(database, tmp_path / "there").path(digest)
+        UploadedModels(database, tmp_path / "here").store(file, digest)
+        UploadedModels(database, tmp_path / "there").path(digest)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
