@@ -1,4 +1,4 @@
-"""Trials on engines: started with their knobs, swept, ended; and what is told of those that fail."""
+"""Trials on engines: started with their knobs, swept, stopped; and the diagnosis of failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made for an engine and read of it: its start, its crash, its metrics, its version."""
+"""An engine's start command, crash diagnosis, metrics and version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trials on anything that speaks the Open Inference Protocol: here, our own server stands for all others."""
+"""Trials on any Open Inference Protocol server; our own server stands in for the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trials on the server that a model is deployed on: what is certified there is what its export starts."""
+"""Trials on the deployment target: the certified server is the one that the export starts."""
 
 from __future__ import annotations
 

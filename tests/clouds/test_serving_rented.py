@@ -1,4 +1,4 @@
-"""`mlcd serve --on skypilot`: a machine for each trial, with the server and the load on it."""
+"""`mlcd serve --on skypilot`: one machine per trial, which runs the server and the load generator."""
 
 from __future__ import annotations
 

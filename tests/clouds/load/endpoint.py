@@ -1,4 +1,4 @@
-"""A small HTTP endpoint in a process of its own: `python endpoint.py DELAY_MS [STALL_AT STALL_MS]`.
+"""A small HTTP endpoint in its own process: `python endpoint.py DELAY_MS [STALL_AT STALL_MS]`.
 
 It answers every request after a fixed delay; from the request STALL_AT on, nothing is answered for STALL_MS. It prints
 its port, and ends when its standard input does, so that it never outlives who started it.

@@ -1,4 +1,4 @@
-"""Loads are sent when they are due, and what comes of every request is told."""
+"""Loads are sent when they are due, and the result of every request is reported."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def due_before(arrivals: Open, seconds: float) -> list[float]:
     return list(takewhile(lambda due_s: due_s < seconds, arrivals.due_s()))
 
 
-def test_an_open_loop_charges_a_stall_with_all_that_was_due_in_it() -> None:
+def test_an_open_loop_counts_every_request_that_was_due_in_a_stall() -> None:
     arrivals = Open(200.0, seed=1)
     seen = latencies_s(loaded(Served(stalling).connect, arrivals, 10.0))
     expected = [stalling(due_s) for due_s in due_before(arrivals, 10.0)]
@@ -125,7 +125,7 @@ def test_reports_are_evenly_apart_and_begin_at_the_beginning() -> None:
 
 
 @pytest.mark.parametrize("arrivals", [Closed(3), Open(50.0)], ids=str)
-def test_a_failure_is_counted_with_its_reason_and_is_no_answer(arrivals: Closed | Open) -> None:
+def test_a_failure_is_counted_with_its_reason_and_not_as_an_answer(arrivals: Closed | Open) -> None:
     reports = loaded(Served(fails=lambda now_s: now_s >= 2.0).connect, arrivals, 4.0)
     assert all(report.window.failures == 0 for report in reports if report.elapsed_s < 1.9)
     assert reports[-1].window.failures > 0
@@ -157,7 +157,7 @@ def test_closing_leaves_no_thread_and_no_connection(arrivals: Closed | Open) -> 
     assert "load" not in [thread.name for thread in threading.enumerate()]
 
 
-def test_what_is_wrong_with_a_target_is_told_to_the_caller() -> None:
+def test_errors_of_a_target_reach_the_caller() -> None:
     def wrong() -> Connection:
         raise UserError("no such model")
 

@@ -1,4 +1,4 @@
-"""An endpoint's answers are read whole, and whatever is wrong with one is said in one line."""
+"""Answers of an HTTP endpoint are read completely, and every error gives one line."""
 
 from __future__ import annotations
 
@@ -104,11 +104,11 @@ def test_a_request_is_sent_as_it_is_written() -> None:
     ],
     ids=["length", "chunks", "to the end", "nothing", "continued", "empty"],
 )
-def test_every_way_to_end_an_answer_is_understood_and_the_next_answer_is_the_next(wire: bytes, body: bytes) -> None:
+def test_every_way_to_end_an_answer_is_understood_and_answers_do_not_mix(wire: bytes, body: bytes) -> None:
     assert [answer.body for answer in asked(Endpoint(wire, OK), 2)] == [body, b"ok"]
 
 
-def test_a_connection_that_the_server_closed_while_it_was_idle_is_made_anew() -> None:
+def test_a_connection_closed_while_idle_is_reopened() -> None:
     endpoint = Endpoint(OK, None, OK)
     assert [answer.body for answer in asked(endpoint, 2)] == [b"ok", b"ok"]
     assert endpoint.connections == 2
@@ -131,7 +131,7 @@ def test_a_connection_that_the_server_closed_while_it_was_idle_is_made_anew() ->
     ],
     ids=["busy", "unknown", "half a body", "half a head", "nothing", "not HTTP", "no length", "endless"],
 )
-def test_what_is_wrong_with_an_answer_is_said_in_one_line(wire: bytes | None, said: str) -> None:
+def test_a_wrong_answer_gives_a_one_line_reason(wire: bytes | None, said: str) -> None:
     assert failure(Endpoint(wire)) == said
 
 
@@ -140,7 +140,7 @@ def test_what_is_wrong_with_an_answer_is_said_in_one_line(wire: bytes | None, sa
     [b"Content-Length: 900000000000", b"Transfer-Encoding: chunked\r\n\r\nffffffffff", b"Connection: close"],
     ids=["length", "chunks", "until closed"],
 )
-def test_an_answer_without_an_end_takes_no_memory_without_one(head: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_answer_takes_limited_memory(head: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mlcd.clouds.load.http.MOST_BODY_BYTES", 1 << 20)
     wire = b"HTTP/1.1 200 OK\r\n" + head + (b"\r\n" if b"chunked" in head else b"\r\n\r\n") + bytes(2 << 20)
     assert failure(Endpoint(wire)) == "the answer has more than 1 MB"

@@ -138,7 +138,7 @@ def endpoint(kind: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kind", ["binary_tensor_data", "json", "grpc"])
-def test_a_server_is_asked_in_the_way_that_it_takes(kind):
+def test_requests_use_the_format_that_the_server_supports(kind):
     with endpoint(kind) as url:
         server = client_for(url, "m")
         assert server.is_ready()
@@ -189,7 +189,7 @@ def silence(scheme: str) -> Iterator[str]:
     ],
     ids=["down", "silent", "no JSON", "not follow the protocol"],
 )
-def test_what_is_wrong_with_a_server_is_told_on_one_line(at, told):
+def test_errors_of_a_server_are_one_line(at, told):
     with at as url:
         server = client_for(url, "m", timeout_s=0.2)
         with pytest.raises(BackendError) as error:
@@ -200,7 +200,7 @@ def test_what_is_wrong_with_a_server_is_told_on_one_line(at, told):
 
 
 @pytest.mark.parametrize("at", [nothing, silence], ids=["down", "silent"])
-def test_what_is_wrong_over_grpc_is_told_on_one_line(at):
+def test_errors_over_grpc_are_one_line(at):
     pytest.importorskip("grpc", reason="pip install 'mlcd[serve]'")
     with at("grpc") as url:
         server = client_for(url, "m", timeout_s=0.2)
@@ -211,7 +211,7 @@ def test_what_is_wrong_over_grpc_is_told_on_one_line(at):
     assert "\n" not in str(error.value)
 
 
-def test_a_model_that_is_not_there_is_told():
+def test_a_missing_model_is_reported():
     with http_server() as url, pytest.raises(BackendError, match=r"HTTP 404 .*no such"):
         client_for(url, "other").inputs()
     with grpc_server() as url, pytest.raises(BackendError, match="gRPC NOT_FOUND: no model other"):
@@ -224,7 +224,7 @@ def test_a_server_that_says_so_is_not_ready():
 
 
 @pytest.mark.parametrize("url", ["localhost:8080", "ftp://host", "http://", "http://host:many", "grpc://host"])
-def test_what_is_no_address_is_told(url):
+def test_an_invalid_address_is_reported(url):
     with pytest.raises(UserError, match="expected the address of a server"):
         client_for(url, "m")
 
@@ -245,6 +245,6 @@ def test_examples_are_one_sample_each_and_the_same_for_a_seed():
         ((Port("x", "BF16", (1,)),), {}, "input 'x': datatype 'BF16'"),
     ],
 )
-def test_what_cannot_be_asked_is_told(inputs, shapes, told):
+def test_impossible_shapes_are_reported(inputs, shapes, told):
     with pytest.raises(UserError, match=told):
         example_inputs(inputs, shapes, 0)

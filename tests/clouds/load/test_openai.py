@@ -1,4 +1,4 @@
-"""Streams of a server with known timing come out as they are, and whatever a bad server does is said in one line."""
+"""Streams of a server with known timing are measured correctly, and every error of a bad server gives one line."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_level_has_the_rate_and_all_figures_of_the_server() -> None:
     assert level.figures[Figure.P99] == pytest.approx(33 * 0.006)
 
 
-def test_a_stall_is_charged_with_all_requests_that_were_due_in_it() -> None:
+def test_every_request_that_was_due_in_a_stall_counts_as_slow() -> None:
     """One request every 20 ms, no token from 1 s to 1.5 s: who came in it waited for its end."""
     due_s = tuple(0.02 * number for number in range(100))
     reports = virtual(Timing(step_s=0.001, stall_at_s=1.0, stall_s=0.5), Replay(due_s), Prompts(10, 2), 9.0)
@@ -101,7 +101,7 @@ def test_a_stall_is_charged_with_all_requests_that_were_due_in_it() -> None:
     assert charged == pytest.approx(sorted(1.5 - at_s for at_s in due_s if 1.0 <= at_s < 1.5), abs=0.0015)
 
 
-def test_a_request_that_waits_for_a_connection_is_charged_with_the_wait() -> None:
+def test_the_wait_for_a_connection_is_part_of_the_latency() -> None:
     """Three requests at one moment, one connection: each waits for those before it, and that is in its TTFT."""
     reports = virtual(Timing(step_s=0.01), Replay((0.0, 0.0, 0.0), most_outstanding=1), Prompts(10, 5), 9.0)
     assert [each.ttft_s for each in streams(reports)] == pytest.approx([0.01, 0.06, 0.11])
@@ -124,7 +124,7 @@ def test_a_replay_ends_by_itself_and_keeps_the_lengths_of_its_trace() -> None:
     assert "load" not in [thread.name for thread in threading.enumerate()]
 
 
-def test_a_piece_may_hold_several_tokens() -> None:
+def test_a_chunk_may_hold_several_tokens() -> None:
     with in_process(Timing(step_s=0.002, tokens_per_piece=3)) as url:
         seen = streams(loaded(url, Open(50.0), SHORT, answers(3)))
     assert {(each.tokens, len(each.gaps_s)) for each in seen} == {(8, 2)}
@@ -136,7 +136,7 @@ def test_words_stand_in_for_token_ids_that_a_server_refuses() -> None:
     assert {each.input_tokens for each in seen} == {50}
 
 
-def test_what_a_chat_template_adds_is_part_of_the_length_asked_for() -> None:
+def test_tokens_of_the_chat_template_count_towards_the_requested_length() -> None:
     with in_thread(Timing(step_s=0.001)) as url:
         make = OpenAi(url).targets(Prompts(50, 2))
         prompts = [ask.prompt for ask in islice(make().requests, 2)]  # type: ignore[attr-defined]
@@ -175,7 +175,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_what_a_bad_server_does_is_one_line(bad: str) -> None:
+def test_errors_of_a_misbehaving_server_are_one_line(bad: str) -> None:
     assert failing(bad).endswith(BAD[bad])
 
 
@@ -195,7 +195,7 @@ def test_an_api_key_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatc
         assert OpenAi(url + "/v1/").models() == ("fake",)
 
 
-def test_nobody_there_is_one_line() -> None:
+def test_a_refused_connection_is_one_line() -> None:
     server = OpenAi("http://127.0.0.1:9", "fake")
     assert not server.is_ready()
     with pytest.raises(BackendError, match=r"cannot connect to 127\.0\.0\.1:9: connection refused"):
@@ -203,7 +203,7 @@ def test_nobody_there_is_one_line() -> None:
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://a", "http://:80", "http://a:port"])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(UserError, match="expected the address of a server"):
         OpenAi(url)
 
@@ -230,7 +230,7 @@ def test_requests_that_fail_in_a_load_are_counted_and_others_go_on() -> None:
 
 
 @pytest.mark.parametrize("piece", [b"[]", b"{}", b'"a"', b'{"choices": 1}', b'{"choices": [null]}', b"[" * 100_000])
-def test_pieces_that_are_none_of_a_completion_are_one_line(piece: bytes) -> None:
+def test_chunks_that_are_not_of_a_completion_are_one_line(piece: bytes) -> None:
     with pytest.raises(RequestFailed, match="the stream has a chunk that is no"):
         StreamChunks().on_event(piece, 0.0)
 

@@ -1,4 +1,4 @@
-"""Prompts have the lengths that were asked for, share what they are meant to share, and nothing else."""
+"""Prompts have the requested lengths, share the requested prefix, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However an answer is cut on its way, the same events come out of it; and a connection is used again."""
+"""However an answer is split into packets, the same events come out; and connections are reused."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_an_answer_that_is_refused_is_returned_with_its_body() -> None:
         CHUNKED + b"-5\r\n",
     ],
 )
-def test_what_is_no_http_is_said_in_one_line(answer: bytes) -> None:
+def test_an_answer_that_is_not_http_is_one_line(answer: bytes) -> None:
     with pytest.raises(RequestFailed, match=r"the answer is not HTTP/1\.1"):
         read([answer])
 

@@ -1,4 +1,4 @@
-"""Traces of arrivals are read as they are published."""
+"""Arrival traces are read in the formats in which they are published."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_trace_that_cannot_be_used_is_one_line(tmp_path: Path, text: str, mess
     assert "\n" not in str(error.value)
 
 
-def test_a_trace_that_is_not_there_and_a_scale_that_is_none_are_one_line(tmp_path: Path) -> None:
+def test_a_missing_trace_and_an_invalid_scale_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No such file"):
         read_trace(tmp_path / "none")
     with pytest.raises(UserError, match="time scale 0: expected a number above 0"):

@@ -1,4 +1,4 @@
-"""Against a real endpoint in a process of its own: the rates of `wrk`, and the stalls that it hides."""
+"""Against a real endpoint in its own process: the rates of `wrk`, and the stalls that it hides."""
 
 from __future__ import annotations
 

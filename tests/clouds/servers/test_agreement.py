@@ -1,4 +1,4 @@
-"""int8 against the model itself: samples in three forms, three measures, one line for each mistake."""
+"""Comparing int8 with fp32: samples in three formats, three measures, one line for each mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server and its load keep off each other's cores where there are enough."""
+"""A server and its load generator use different cores if there are enough."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Knobs become settings, and those that are none are told."""
+"""Knobs become settings, and invalid ones are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A deployment in the books: never beyond the budget, settled however it ends, measured again where it got slower."""
+"""A deployment in the ledger: never beyond the budget, settled however it ends, measured again if it gets slower."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_the_engine_admits_what_was_measured() -> None:
     assert launches(run.book.account)[0].outcome is Outcome.FAILED
 
 
-def test_more_requests_than_it_takes_are_no_reason_to_measure_again() -> None:
+def test_overload_is_no_reason_to_measure_again() -> None:
     run = decided()
     _, said = deployed(run, engine_of(run, late=0.3, rate=50.0, lives_s=3_600.0))
     assert "50 requests a second came, and one replica takes" in said[1]
@@ -146,7 +146,7 @@ def test_more_requests_than_it_takes_are_no_reason_to_measure_again() -> None:
     assert run.book.account.warnings[0] == said[1]
 
 
-def test_an_engine_that_got_slower_is_measured_again_and_deployed_as_is_then_decided() -> None:
+def test_a_slower_engine_is_measured_again_and_the_new_decision_is_deployed() -> None:
     slow = False
 
     def show(place: Configuration) -> Measurement:
@@ -175,7 +175,7 @@ def _times(figures: Mapping[Figure, float], factor: float) -> dict[Figure, float
     return {figure: factor * at for figure, at in figures.items()}
 
 
-def test_nothing_is_deployed_that_does_not_keep_the_caps_any_more() -> None:
+def test_a_deployment_that_no_longer_meets_the_caps_is_not_restarted() -> None:
     calls = 0
 
     def show(place: Configuration) -> Measurement:

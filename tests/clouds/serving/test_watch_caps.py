@@ -1,4 +1,4 @@
-"""Holding a deployment: what an engine counts by itself, looked at now and then on a clock of the test."""
+"""Watching the caps of a deployment by its engine's histograms, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Engine:
         return self.clock.elapsed_s() < self.ends_s
 
 
-def test_an_engines_text_is_read_and_counted_beyond_the_bucket_of_a_cap() -> None:
+def test_requests_beyond_the_bucket_of_a_cap_are_counted() -> None:
     found = read_histograms(text({0.5: 90, 1.0: 7, float("inf"): 3}, {0.025: 5, 0.05: 2}))
     ttft, tpot = histogram_of(TTFT, found), histogram_of(TPOT, found)
     assert ttft is not None
@@ -75,14 +75,14 @@ def test_engines_behind_one_address_are_added_and_a_restart_counts_from_zero() -
     assert both.since(restarted).counts(0.5).total == 4
 
 
-def test_it_says_nothing_while_the_caps_hold_and_ends_with_its_time() -> None:
+def test_no_alarm_while_the_caps_hold() -> None:
     clock = VirtualClock()
     engine = Engine(clock, late=lambda now: 0.03)
     assert list(watch_caps((TTFT, TPOT), engine.read, engine.alive, clock, until_s=7_200)) == []
     assert clock.elapsed_s() == pytest.approx(7_200, abs=1)
 
 
-def test_it_says_so_minutes_after_the_caps_are_broken_and_how_many_came() -> None:
+def test_an_alarm_follows_broken_caps_within_minutes_with_the_arrival_rate() -> None:
     clock = VirtualClock()
     engine = Engine(clock, late=lambda now: 0.03 if now < 3_600 else 0.2)
     said = next(watch_caps((TTFT, TPOT), engine.read, engine.alive, clock, until_s=7_200))
@@ -91,13 +91,13 @@ def test_it_says_so_minutes_after_the_caps_are_broken_and_how_many_came() -> Non
     assert said.rate == pytest.approx(10.0, rel=0.05)
 
 
-def test_a_burst_is_no_reason() -> None:
+def test_a_burst_raises_no_alarm() -> None:
     clock = VirtualClock()
     engine = Engine(clock, late=lambda now: 0.9 if 3_600 < now < 3_700 else 0.0)
     assert list(watch_caps((TTFT,), engine.read, engine.alive, clock, until_s=7_200)) == []
 
 
-def test_it_says_so_again_after_three_more_windows() -> None:
+def test_another_alarm_follows_after_three_more_windows() -> None:
     clock = VirtualClock()
     engine = Engine(clock, late=lambda now: 0.2)
     assert len(list(watch_caps((TTFT,), engine.read, engine.alive, clock, until_s=60 * 7))) == 2

@@ -1,4 +1,4 @@
-"""The grey-box search: its contract, its rule against oracles, and what it says beforehand."""
+"""The grey-box search: its contract, its rule against oracles, and its expected number of trials."""
 
 from __future__ import annotations
 

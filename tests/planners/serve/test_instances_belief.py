@@ -1,4 +1,4 @@
-"""What is believed of a model on whole machines, before and after its trials."""
+"""The belief about a model on instance types, before and after its trials."""
 
 from dataclasses import replace
 

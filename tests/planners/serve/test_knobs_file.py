@@ -1,4 +1,4 @@
-"""A file of knobs: what it says, and one line for each way to get it wrong."""
+"""A file of knobs: its content, and one line for each mistake in it."""
 
 from __future__ import annotations
 

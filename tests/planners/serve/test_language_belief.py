@@ -1,4 +1,4 @@
-"""What is believed of a language model's tokens a second, latencies and memory, before and after its trials."""
+"""The belief about a language model's rate, latencies and memory, before and after its trials."""
 
 from dataclasses import replace
 

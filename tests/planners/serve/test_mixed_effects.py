@@ -1,4 +1,4 @@
-"""The regression that seen models share: it finds what made its data, and one broken test does not lead it astray."""
+"""The mixed-effects regression recovers the structure of its data, and one broken test does not mislead it."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Recorded load tests of three kinds: what is read from them, and what a configuration there comes to."""
+"""Recorded load tests of three kinds: reading them, and composing the result of a configuration."""
 
 from __future__ import annotations
 

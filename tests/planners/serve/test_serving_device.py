@@ -1,4 +1,4 @@
-"""The belief about a model on cuts of one device: its parts against oracles, the whole on made models."""
+"""The belief about a model on partitions of a device: its parts against oracles, the whole on synthetic models."""
 
 from __future__ import annotations
 

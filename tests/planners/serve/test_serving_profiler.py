@@ -1,4 +1,4 @@
-"""A trial ends when it has nothing more to tell, and concludes what it showed."""
+"""A trial ends when more load would not change its result, and becomes a measurement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals of quantiles hold for whatever the latencies are, also where requests hang together."""
+"""Intervals of quantiles hold for any distribution of latencies, also for correlated requests."""
 
 from __future__ import annotations
 

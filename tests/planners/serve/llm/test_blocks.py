@@ -1,4 +1,4 @@
-"""The blocks of a file of knobs that are about a language model."""
+"""The blocks of a file of knobs for language models."""
 
 from __future__ import annotations
 

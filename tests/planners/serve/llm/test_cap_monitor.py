@@ -1,4 +1,4 @@
-"""When caps count as not held: rarely by chance, soon where they are broken, and never by a single burst."""
+"""When caps count as broken: rarely by chance, soon if they are, and never by a single burst."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_twice_the_allowed_share_is_seen_within_an_hour() -> None:
     assert np.quantile(late, 0.95) <= 10
 
 
-def test_the_allowed_share_is_not_held_against_anybody_for_a_month() -> None:
+def test_exactly_the_allowed_share_raises_no_alarm_for_a_month() -> None:
     rng = np.random.default_rng(1)
     held = CapMonitor((TTFT,))
     for _ in range(30 * 24 * 60):
@@ -48,14 +48,14 @@ def test_the_allowed_share_is_not_held_against_anybody_for_a_month() -> None:
         assert not held.broken
 
 
-def test_one_burst_is_not_for_good() -> None:
+def test_one_burst_does_not_break_a_cap_for_good() -> None:
     held = CapMonitor((TTFT,)).after(seen(TTFT, 300, 300)).after(seen(TTFT, 200, 300))
     assert not held.broken
     held = held.after(seen(TTFT, 3, 300)).after(seen(TTFT, 300, 300))
     assert not held.broken
 
 
-def test_three_in_a_row_are_and_it_says_how_many() -> None:
+def test_three_breaking_windows_in_a_row_break_the_cap_for_good() -> None:
     held = CapMonitor((TTFT, MEDIAN))
     for _ in range(3):
         held = held.after({TTFT.figure: Counts(60, 300), MEDIAN.figure: Counts(150, 300)})
@@ -63,7 +63,7 @@ def test_three_in_a_row_are_and_it_says_how_many() -> None:
     assert held.words() == "ttft_p95 <= 500 ms: 180 of 900 requests were above it (5 % allowed)"
 
 
-def test_few_requests_wait_for_more() -> None:
+def test_a_window_with_few_requests_is_extended() -> None:
     held = CapMonitor((TTFT,))
     for _ in range(29):
         held = held.after(seen(TTFT, 1, 1))

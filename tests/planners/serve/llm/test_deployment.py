@@ -1,4 +1,4 @@
-"""Knobs are read as a deployment; what is left out is filled in so that the GPUs add up."""
+"""Knobs are read as a deployment; omitted ones are filled in so that the GPUs add up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ few = st.sampled_from([1, 2, 4, 8])
         ((("gpu", "L4"), ("sweep", "1 8 64")), Deployment("L4", sweep=(1, 8, 64))),
     ],
 )
-def test_what_is_left_out_is_usual(knobs: Knobs, read: Deployment) -> None:
+def test_omitted_knobs_have_defaults(knobs: Knobs, read: Deployment) -> None:
     assert deployment(knobs) == read
 
 

@@ -1,4 +1,4 @@
-"""The belief about deployments: it learns what a made world is made of, and agrees with its trials."""
+"""The belief about deployments: it recovers the structure of synthetic data, and agrees with its trials."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_learning_finds_the_slow_engine():
     assert shift + stacks + splits == pytest.approx(0.4, abs=0.03)
 
 
-def test_a_model_left_out_is_told_by_the_others():
+def test_a_left_out_model_is_predicted_from_the_others():
     tests = made_tests()
     prior = learn([test for test in tests if test.model != "model 1"])
     left_out = [test for test in tests if test.model == "model 1"]
@@ -121,7 +121,7 @@ def test_a_prior_is_the_same_after_it_was_written():
     np.testing.assert_allclose(again.tpot.coefficients, made_prior().tpot.coefficients, rtol=1e-3)
 
 
-def test_the_shipped_prior_expects_what_is_usual_of_a_known_model():
+def test_the_shipped_prior_predicts_a_known_model():
     """Llama 8B in bf16 reads 15 GB a token: at least 4.5 ms on an H100; engines take 6 to 10 ms."""
     table = table_of(ByIdentity(NOTHING_SEEN, TENSOR), job().ask.language)  # type: ignore[union-attr]
     samples = drawn_times(table, table.tpot, np.array([], int), [], 400, np.random.default_rng(0))
@@ -142,7 +142,7 @@ def test_draws_agree_with_trials_where_they_were_made_and_come_nearer_elsewhere(
     assert np.log(0.02) < np.median(after[:, between]) < np.log(0.05)
 
 
-def test_what_a_trial_leaves_stays_with_its_deployment_at_twice_the_requests():
+def test_a_residual_carries_over_to_twice_the_concurrency_of_its_deployment():
     table = table_of(ByIdentity(NOTHING_SEEN, TENSOR), job(sweep=(4, 8)).ask.language)  # type: ignore[union-attr]
     times, at = table.ttft, table.at[0, 4]
     middle = times.roofline + times.shared.middle
@@ -193,7 +193,7 @@ def test_out_of_memory_excludes_what_needs_more_of_a_gpu():
     assert (rate[:, -1] > 0).any()
 
 
-def test_a_processor_that_nobody_was_seen_on_is_outside_and_wide():
+def test_an_unseen_processor_has_a_wide_prior():
     cpu = space(*({"threads": n, "precision": "bf16", "eager": e} for n in (1, 2) for e in ("eager", "compiled")))
     draws = draw(NOTHING_SEEN, job(), cpu, History(), 200, np.random.default_rng(0))
     on_gpu = draw(NOTHING_SEEN, job(), TENSOR, History(), 200, np.random.default_rng(0))
@@ -202,7 +202,7 @@ def test_a_processor_that_nobody_was_seen_on_is_outside_and_wide():
     assert np.log(draws.rate).std(axis=0).min() > 1.5 * np.log(on_gpu.rate).std(axis=0).max()
 
 
-def test_a_knob_that_the_law_does_not_know_is_learned_from_trials():
+def test_a_knob_outside_the_roofline_is_learned_from_trials():
     made = space(*({"gpu": "H100", "threads_per_worker": n, "graph": g} for n in (1, 2, 4) for g in ("on", "off")))
     table = table_of(ByIdentity(NOTHING_SEEN, made), job().ask.language)  # type: ignore[union-attr]
     rows = np.array([table.at[i, 16] for i in (0, 1, 2, 3)])
@@ -223,7 +223,7 @@ def test_a_trial_with_two_threads_tells_of_others_with_two():
     assert moved[table.at[3, 4]] > moved[table.at[1, 4]] + 0.5
 
 
-def test_on_a_processor_nobody_was_seen_on_a_fast_start_does_not_shorten_the_wait_for_a_place():
+def test_on_an_unseen_processor_a_fast_first_level_does_not_shorten_the_wait_for_admission():
     """Both take four requests at once. The first starts five times as fast as the law says, and waits as it says."""
     knobs = [{"threads": 1, "sequences": 4, "graph": graph} for graph in ("on", "off")]
     tiny = replace(SMALL, params_b=0.01, active_b=0.01, layers=2, hidden=128, heads=4, kv_heads=2, vocab=1_024)
@@ -240,7 +240,7 @@ def test_on_a_processor_nobody_was_seen_on_a_fast_start_does_not_shorten_the_wai
     assert ttft[waiting] > law[waiting] / 1.5
 
 
-def test_no_more_is_expected_than_the_requests_that_have_a_place_can_write():
+def test_no_rate_exceeds_what_admitted_requests_can_produce():
     """Four have a place: whatever is believed of TTFT, 64 at once write four tokens in a TPOT."""
     few = space(*({"threads": 1, "sequences": 4, "graph": graph} for graph in ("on", "off")))
     draws = draw(NOTHING_SEEN, job(sweep=(64,)), few, History(), 400, np.random.default_rng(0))
@@ -249,7 +249,7 @@ def test_no_more_is_expected_than_the_requests_that_have_a_place_can_write():
 
 
 @pytest.mark.parametrize("knob", ["sequences", "kv_cache_gb"])
-def test_a_knob_whose_work_the_law_knows_makes_little_difference_beside_it(knob: str):
+def test_a_knob_inside_the_roofline_has_a_small_additional_effect(knob: str):
     def apart(name: str) -> float:
         """How far two settings of a knob may differ, where it binds nothing."""
         two = space(*({"threads": 1, name: value} for value in (64, 128)))
@@ -298,13 +298,13 @@ def test_the_search_finds_a_good_deployment_of_a_made_world(seed: int):
     assert max(worths[TENSOR.index[m.configuration]] for m in history.measurements) >= 0.8 * worths.max()
 
 
-def test_a_model_of_unknown_sizes_is_taken_for_a_usual_one():
+def test_a_model_of_unknown_sizes_gets_a_typical_architecture():
     draws = draw(NOTHING_SEEN, job(sizes=None), TENSOR, History(), 4, np.random.default_rng(0))
     usual = draw(NOTHING_SEEN, job(sizes=TYPICAL_ARCHITECTURE), TENSOR, History(), 4, np.random.default_rng(0))
     np.testing.assert_allclose(draws.rate, usual.rate)
 
 
-def test_a_recording_in_which_no_model_was_seen_teaches_nothing_and_is_not_filled_in_from_what_ships():
+def test_a_recording_without_seen_models_does_not_use_the_shipped_prior():
     emptied = replace(NOTHING_SEEN, source="some recording")
     draws = draw(emptied, job(), TENSOR, History(), 200, np.random.default_rng(0))
     known = draw(NOTHING_SEEN, job(), TENSOR, History(), 200, np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""A folder of recorded engines: each workload has the deployments that were measured, and no others."""
+"""A folder of recorded engines: each workload has exactly the deployments that were measured."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_recorded_workload_is_served_under_caps_on_its_tokens(mlcd: Callable[.
     ("written", "error", "said"),
     [("tiny", RecordingError, "name one of tiny@1024/128, tiny@2048/512"), ("tinny", UnknownName, "tiny")],
 )
-def test_a_name_that_is_not_enough_is_one_line(tmp_path: Path, written: str, error: type[Exception], said: str) -> None:
+def test_an_ambiguous_name_is_one_line(tmp_path: Path, written: str, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         read_engines(write_engines(tmp_path)).model(written)
 

@@ -75,7 +75,7 @@ def test_a_number_stands_in_the_command_line_or_is_noted(knobs: dict[str, int]) 
             assert flag.startswith("the default") or flag.rpartition(" ")[2] in str(line)
 
 
-def test_what_an_engine_does_not_know_is_named() -> None:
+def test_unknown_engines_and_values_are_named() -> None:
     with pytest.raises(UnknownName, match="unknown engine 'vlm'"):
         command_line("vlm", "m", {})
     with pytest.raises(UnknownName, match="unknown precision of vllm 'fp7'"):

@@ -1,4 +1,4 @@
-"""A level has the rate of its closed loop, whatever the windows, and intervals that hold."""
+"""A level has the rate of its closed loop, however it is split into windows, and valid intervals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_first_answers_of_all_clients_are_left_out() -> None:
     assert list(steady(windows[:3], 4)) == windows[:3]  # there is nothing else
 
 
-def test_clients_that_wait_for_a_place_are_not_counted_as_answered() -> None:
+def test_clients_that_wait_for_admission_are_not_counted_as_answered() -> None:
     """16 clients, four places, answers of a second: four of them come each second."""
     rounds, windows, ended_s = 6, [], []
     for k in range(rounds):

@@ -1,4 +1,4 @@
-"""What fits: known cases, what more GPUs and more tokens do, and what failures teach."""
+"""Memory fit: known cases, monotonicity in GPUs and tokens, and learning from failures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def space(*gpus: tuple[str, int, str]) -> Space:
         (LLAMA_8B, "T4", 1, "int4", True),
     ],
 )
-def test_what_people_run_fits_and_what_they_cannot_does_not(
+def test_known_deployments_fit_and_known_failures_do_not(
     sizes: Architecture, gpu: str, gpus: int, precision: str, runs: bool
 ) -> None:
     deployment = Deployment(gpu, gpus, precision=precision, tp=gpus)
@@ -89,7 +89,7 @@ shares = st.floats(0.2, 3.0)
 
 
 @given(st.lists(shares, min_size=1, max_size=8), st.lists(shares, max_size=3), st.lists(shares, max_size=3))
-def test_chances_fall_with_need_and_agree_with_what_was_seen(
+def test_fit_probabilities_fall_with_need_and_agree_with_trials(
     asked: list[float], ran: list[float], failed: list[float]
 ) -> None:
     found = fit_probabilities(np.array(sorted(asked)), ran, failed)

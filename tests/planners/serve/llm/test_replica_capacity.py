@@ -1,4 +1,4 @@
-"""What a replica takes of random arrivals: a simulation of the queue shows that the caps hold at that rate."""
+"""The Poisson rate that a replica can take: a simulation of the queue shows that the caps hold at it."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_replica_takes_less_than_a_closed_loop_showed() -> None:
     assert takes.target(4)[1] < 0.75 * in_flight  # fewer are in flight, and each for a shorter time
 
 
-def test_more_places_need_less_headroom() -> None:
+def test_a_larger_admission_limit_needs_less_headroom() -> None:
     """Square-root staffing: the larger the engine, the nearer to its closed loop."""
     shares = []
     for places in (4, 16, 64):
@@ -138,7 +138,7 @@ def test_more_places_need_less_headroom() -> None:
     assert shares == sorted(shares)
 
 
-def test_nothing_is_taken_where_no_level_keeps_the_caps() -> None:
+def test_there_is_no_replica_if_no_level_meets_the_caps() -> None:
     assert replica(engine(), (Cap(TTFT, 0.05),), TOKENS) is None
     assert replica(engine(), (Cap(Figure.ITL_P95, 1.0),), TOKENS) is None  # never measured
     assert replica([], (), TOKENS) is None
@@ -159,7 +159,7 @@ def test_the_rate_stays_below_the_closed_loop_and_grows_with_the_caps(
 
 
 @given(st.floats(1.0, 1.5))
-def test_less_certain_measurements_carry_less(slack: float) -> None:
+def test_less_certain_measurements_give_a_lower_rate(slack: float) -> None:
     caps = (Cap(TTFT, 0.5), Cap(TPOT, 0.03))
     sure, unsure = replica(engine(), caps, TOKENS), replica(engine(slack=slack), caps, TOKENS)
     assert sure is not None

@@ -1,4 +1,4 @@
-"""Replicas for traffic: never fewer than carry each hour with one lost, at the lowest price of what was tried."""
+"""Replicas for traffic: enough in each hour even if one fails, at the lowest price of the tried deployments."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_starting_a_replica_is_paid_for() -> None:
 
 
 @given(RATES, st.floats(0.01, 100), st.integers(0, 2))
-def test_each_hour_is_carried_with_one_lost(rates: list[float], takes: float, spare: int) -> None:
+def test_each_hour_has_enough_replicas_even_if_one_fails(rates: list[float], takes: float, spare: int) -> None:
     traffic = Traffic(tuple(rates), sum(rates) / len(rates))
     planned = fleet(option(1.0, takes), traffic, LENGTHS, spare)
     for rate, count, needed in zip(rates, planned.counts, planned.needed, strict=True):

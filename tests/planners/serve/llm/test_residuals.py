@@ -1,4 +1,4 @@
-"""What effects leave: it stays with its deployment, and what is far away is trusted less."""
+"""Residuals: they stay with their deployment, and outliers are trusted less."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def test_samples_have_the_covariance_that_is_stated():
     np.testing.assert_allclose(np.cov(drawn.T), THREE.covariance(ROWS, ROWS), atol=0.03)
 
 
-def test_twice_the_requests_have_most_of_it_and_another_deployment_nothing():
+def test_residuals_correlate_over_concurrency_and_not_between_deployments():
     at = THREE.covariance(ROWS, ROWS)
     assert at[0, 1] > 0.8 > at[0, 2] > 0
     assert at[0, 3] == at[0, 5] == 0
 
 
-def test_what_is_drawn_before_any_test_has_trusts_of_mean_one_that_a_deployment_shares():
+def test_prior_trusts_have_mean_one_and_are_shared_within_a_deployment():
     trust = THREE.trust_drawn(4_000, np.random.default_rng(0))
     np.testing.assert_allclose(trust.mean(axis=0), 1.0, atol=0.05)
     assert np.array_equal(trust[:, 0], trust[:, 2])
@@ -40,7 +40,7 @@ def test_trust_is_positive_and_alike_within_a_deployment(residuals: list[float],
 
 
 @given(st.floats(0.2, 3), st.floats(0.5, 3))
-def test_the_farther_away_a_deployment_the_less_it_is_trusted(far: float, farther: float):
+def test_outlying_deployments_are_trusted_less(far: float, farther: float):
     effects = 0.01 * np.ones((6, 6))
     near, away = (THREE.trust(np.array([0.0, 0, 0, each, each, 0]), effects, 0.01) for each in (far, far + farther))
     assert away[3] < near[3] < near[5]

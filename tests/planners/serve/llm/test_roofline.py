@@ -1,4 +1,4 @@
-"""The law of TPOT and TTFT: what the textbook says of a step, and what limits do."""
+"""The roofline model of TPOT and TTFT: textbook values of a step, and the effect of limits."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_more_requests_touch_more_experts_up_to_all():
     assert one / many == pytest.approx(4 / 128, rel=0.01)
 
 
-def test_prompts_are_read_beside_answers_unless_they_have_workers_of_their_own():
+def test_prefill_costs_decode_steps_unless_it_has_separate_workers():
     split = {"mode": "disagg", "prefill_workers": 1, "prefill_tp": 1, "prefill_dp": 1}
     assert tpot(point(requests=8))["prompts"] > 0 == tpot(point(requests=8, **split))["prompts"]
 
 
-def test_what_experts_do_is_told_apart_and_nothing_is_counted_twice():
+def test_expert_operations_are_separate_terms_and_nothing_is_counted_twice():
     dense, chosen = tpot(point(requests=8)), tpot(point(EXPERTS, requests=8))
     assert dense["expert_operations"] == dense["expert_prompts"] == 0
     peak = 1e12 * H100.tflops("bf16")
@@ -74,13 +74,13 @@ def test_what_experts_do_is_told_apart_and_nothing_is_counted_twice():
     assert chosen["expert_prompts"] + chosen["prompts"] == pytest.approx(8 / 128 * whole / peak)
 
 
-def test_more_requests_than_places_wait_for_whole_answers():
+def test_requests_beyond_the_admission_limit_wait_for_whole_answers():
     assert ttft(point(requests=16, sequences=16))["place_wait"] == 0
     waited = ttft(point(requests=48, sequences=16))["place_wait"]
     assert waited == pytest.approx(2 * 128 * 0.01)  # two rounds of answers of 128 tokens at 10 ms
 
 
-def test_the_law_of_ttft_takes_samples_of_tpot_and_waiting_is_a_share_of_it():
+def test_ttft_accepts_samples_of_tpot_and_waiting_is_a_share_of_it():
     terms = terms_of([point(requests=n, sequences=4) for n in (1, 4, 32)])
     coefficients, tpot_s = np.array(list(TTFT_TERMS.values())), np.array([[0.01, 0.02, 0.03], [0.1, 0.2, 0.3]])
     samples = terms.log_ttft(coefficients, tpot_s)
@@ -91,7 +91,7 @@ def test_the_law_of_ttft_takes_samples_of_tpot_and_waiting_is_a_share_of_it():
     assert 0.5 < share[2] < 1
 
 
-def test_more_keys_than_memory_wait_too():
+def test_requests_beyond_the_kv_cache_memory_wait():
     long = Prompts(32_000, 128)
     few, many = (ttft(point(requests=n, prompts=long))["memory_wait"] for n in (4, 64))
     assert few == 0 < many

@@ -1,4 +1,4 @@
-"""A trial of a language model is a sweep: it ends where more requests at once cannot be better; all levels are kept."""
+"""A trial of a language model is a sweep that ends when more concurrency cannot be better; all levels are stored."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_sweep_ends_where_the_rate_no_longer_grows():
     assert "no longer grows" in done.detail
 
 
-def test_a_level_that_fails_ends_nothing_but_itself():
+def test_a_failing_level_does_not_end_the_sweep():
     done = measured(Sweeps(fails_from=8))
     assert done.outcome is Outcome.OK
     assert levels_of(done) == [1, 2, 4]
@@ -148,7 +148,7 @@ def test_an_engine_that_answers_nothing_in_time_says_so():
     assert "no request was answered" in done.detail
 
 
-def test_caps_that_nothing_keeps_name_the_closest():
+def test_if_no_level_meets_the_caps_the_closest_is_named():
     job = job_of(Cap(Figure.TPOT_P95, 0.001))
     done = SweepProfiler(Sweeps(), Steps(tight=None)).measure(job, LAUNCH)
     from mlcd.core.configuration import Choice, Space
@@ -180,7 +180,7 @@ def level(requests: int, tpot_s: float, rate: float) -> Level:
     return Level(requests, rate, 0.01, {Figure.TPOT_P95: tpot_s}, {Figure.TPOT_P95: tpot_s})
 
 
-def test_between_the_last_that_kept_a_cap_and_the_first_that_broke_it_another_is_tried():
+def test_a_concurrency_between_the_last_within_the_cap_and_the_first_above_it_is_tried():
     service = job_of(Cap(Figure.TPOT_P95, 0.020)).ask
     went_up = [level(1, 0.010, 100), level(4, 0.015, 270), level(16, 0.030, 530)]
     assert between(service, went_up) == 8
@@ -189,7 +189,7 @@ def test_between_the_last_that_kept_a_cap_and_the_first_that_broke_it_another_is
     assert between(service, [*went_up, level(8, 0.019, 420), level(11, 0.022, 500)]) is None, "near enough"
 
 
-def test_between_is_nothing_to_gain_where_all_kept_or_none_or_the_rate_does_not_grow():
+def test_no_step_in_between_if_all_or_none_meet_the_cap_or_the_rate_does_not_grow():
     service = job_of(Cap(Figure.TPOT_P95, 0.020)).ask
     assert between(service, [level(1, 0.010, 100), level(16, 0.019, 840)]) is None
     assert between(service, [level(1, 0.021, 50), level(16, 0.040, 400)]) is None
@@ -206,7 +206,7 @@ def test_a_sweep_goes_up_then_between_and_ends():
     assert list(tried) == [1, 4, 16, 8, 11], "16 has clearly broken the cap: 64 is not tried"
 
 
-def test_what_lies_between_counts_and_the_sweep_says_why_it_ended():
+def test_a_step_in_between_counts_and_the_sweep_says_why_it_ended():
     cap = Cap(Figure.TPOT_P95, 0.0195)
     done = measured(Sweeps((1, 4, 16, 8)), cap)
     assert levels_of(done) == [1, 4, 8, 16]
@@ -214,7 +214,7 @@ def test_what_lies_between_counts_and_the_sweep_says_why_it_ended():
     assert "clearly broken at concurrency 16" in done.detail
 
 
-def test_a_search_compares_what_was_measured_between_with_nobodys_promise():
+def test_the_search_ignores_steps_in_between_when_it_compares_with_predictions():
     job = job_of(Cap(Figure.TPOT_P95, 0.0195))
     caps = service_of(job).caps
     done, swept = measured(Sweeps((1, 4, 16, 10)), *caps), measured(Sweeps((1, 4, 16)), *caps)
@@ -222,7 +222,7 @@ def test_a_search_compares_what_was_measured_between_with_nobodys_promise():
     assert value(job, done) > 1.5 * value(job, swept)
 
 
-def test_what_is_certified_is_kept_at_the_unlucky_end():
+def test_certified_means_met_at_the_unfavourable_bound():
     job = job_of(Cap(Figure.TTFT_P95, 1.0))
     done = SweepProfiler(Sweeps(), Steps(tight=None)).measure(job, LAUNCH)
     assert certifies(job, done) == (done.evidence.high[Figure.TTFT_P95] <= 1.0)

@@ -1,4 +1,4 @@
-"""Small models of each family, in files."""
+"""Small models of each family, as files."""
 
 from __future__ import annotations
 

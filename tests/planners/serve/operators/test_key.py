@@ -1,4 +1,4 @@
-"""Key operators by Falcon's rule, and what a typical pass is."""
+"""Key operators by Falcon's rule, and the median pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model's file: what it says of itself, and one line for whatever is wrong with it."""
+"""Reading a model's file: its facts, and one line for each problem."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_folder_nothing_and_an_empty_file_are_refused(tmp_path: Path, write_mo
 
 
 @pytest.mark.parametrize("content", [b"hello world\n", b"\x89PNG\r\n\x1a\n" + bytes(99), b"PK\x03\x04" + b"x" * 99])
-def test_what_is_no_onnx_file_is_called_so(write_model: Write, content: bytes) -> None:
+def test_a_file_that_is_not_onnx_is_reported(write_model: Write, content: bytes) -> None:
     assert "is not an ONNX file" in refusal(write_model(content))
 
 

@@ -1,4 +1,4 @@
-"""A small file that asks for much memory by the size of its inputs."""
+"""A small file whose inputs would need much memory."""
 
 from __future__ import annotations
 
