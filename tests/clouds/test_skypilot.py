@@ -1149,9 +1149,9 @@ class Fits:  # the SDK; its functions only check that the arguments of a call fi
         return call
 
 sdk = Sdk(Fits)
-stream = sdk.launch("x", {"run": "true"}, ["shutdown -h +30"])
-stream._thread.join()
-assert stream.end() == 0, stream.end()
+thread = sdk.launch("x", {"run": "true"}, ["shutdown -h +30"])
+thread._thread.join()
+assert thread.end() == 0, thread.end()
 assert sdk._sky.sent["aws"]["post_provision_runcmd"] == ["echo mine", "shutdown -h +30"], sdk._sky.sent
 assert sky.skypilot_config.to_dict()["aws"]["post_provision_runcmd"] == ["echo mine"]
 sdk.follow("x"), sdk.request_leave("x", 2)._thread.join(), sdk.down("x"), sdk.is_up("x"), sdk.names(), sdk.billed_s("x")
@@ -1247,9 +1247,9 @@ class FakeSky:
         return call
 
 
-def ended(stream: LaunchThread) -> int | BackendError:
-    stream._thread.join(300)
-    end = stream.end()
+def ended(thread: LaunchThread) -> int | BackendError:
+    thread._thread.join(300)
+    end = thread.end()
     assert end is not None
     return end
 
@@ -1264,10 +1264,10 @@ def test_a_launch_is_ordered_waited_for_and_followed(capsys):
         return "request-1"
 
     sky = FakeSky(launch=say, stream_and_get=(7, None), tail_logs=follow)
-    stream = Sdk(lambda: sky).launch("mlcd-x", {"run": "true"})
-    assert ended(stream) == 0
-    assert stream.submitted()
-    assert stream.read() == "Running on cluster: x\n(digits, pid=1) step 1\n"
+    thread = Sdk(lambda: sky).launch("mlcd-x", {"run": "true"})
+    assert ended(thread) == 0
+    assert thread.submitted()
+    assert thread.read() == "Running on cluster: x\n(digits, pid=1) step 1\n"
     assert capsys.readouterr().out == ""
     assert [name for name, _ in sky.calls] == ["launch", "stream_and_get", "tail_logs"]
 
@@ -1365,9 +1365,9 @@ def test_no_line_is_repeated_after_a_broken_connection():
         return 0
 
     sky = FakeSky(launch="r", stream_and_get=(1, None), tail_logs=[breaks, tells_all])
-    stream = Sdk(lambda: sky).launch("x", {})
-    assert ended(stream) == 0
-    output = texts(Lines(), stream.read() + "\n")
+    thread = Sdk(lambda: sky).launch("x", {})
+    assert ended(thread) == 0
+    output = texts(Lines(), thread.read() + "\n")
     assert [line for line in output if "@mlcd" in line] == [line.partition(") ")[2].strip() for line in reports]
     assert "the end" in output
 
@@ -1407,27 +1407,27 @@ def test_states_names_and_bills_are_read_from_the_records():
 def test_stopping_waits_for_an_order_that_is_being_sent():
     going, out, stopped = threading.Event(), threading.Event(), []
 
-    def work(stream: LaunchThread) -> int:
+    def work(thread: LaunchThread) -> int:
         going.set()
         out.wait(300)
-        stopped.append(stream.stopped)
-        stream.ordered()
+        stopped.append(thread.stopped)
+        thread.ordered()
         return 0
 
-    stream = LaunchThread(work)
+    thread = LaunchThread(work)
     going.wait(300)
-    stopping = threading.Thread(target=stream.stop)
+    stopping = threading.Thread(target=thread.stop)
     stopping.start()
-    assert stream.end() is None
+    assert thread.end() is None
     assert stopping.is_alive()
     out.set()
     stopping.join(300)
     assert not stopping.is_alive()
-    assert ended(stream) == 0
+    assert ended(thread) == 0
 
 
 def test_an_error_in_the_thread_is_the_end_of_the_launch():
-    def work(stream: LaunchThread) -> int:
+    def work(thread: LaunchThread) -> int:
         raise SystemExit("click says no")
 
     assert str(ended(LaunchThread(work))) == f"SkyPilot: SystemExit: click says no; {CHECK}"

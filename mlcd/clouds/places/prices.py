@@ -22,7 +22,7 @@ from mlcd.planners.train.market.expected_cost import with_expected_spot_costs
 from mlcd.planners.train.space import accelerators_of, spot_of
 
 
-def infra(job: Job) -> tuple[str, str]:
+def cloud_and_region(job: Job) -> tuple[str, str]:
     """The cloud and the region that the job requires; each is empty for any."""
     resources = job.task.get("resources") or {}
     cloud, _, region = str(resources.get("infra") or resources.get("cloud") or "").lower().partition("/")
@@ -37,7 +37,7 @@ def catalog_offers(job: Job, clouds: tuple[str, ...]) -> tuple[Offer, ...]:
     """
     _check_gpus(job)
     spot = bool(spot_of(job))
-    offers, region = load_offers(clouds, spot=spot, directory=home() / "catalog"), infra(job)[1]
+    offers, region = load_offers(clouds, spot=spot, directory=home() / "catalog"), cloud_and_region(job)[1]
     if region and region not in {offer.region for offer in offers}:
         place = f"{', '.join(clouds)}/{region}"
         raise UserError(f"no prices of {place}; for aws: mlcd catalog refresh aws --region {region}")
@@ -97,7 +97,7 @@ def _zones(job: Job, rows: Iterable[OfferRow]) -> Mapping[str, tuple[str, ...]]:
     known: dict[str, set[str]] = {}
     for row in rows:
         known.setdefault(row.region, set()).update(row.spot_usd_by_zone)
-    zones, required = regions_of(job.search.zones, known), infra(job)[1]
+    zones, required = regions_of(job.search.zones, known), cloud_and_region(job)[1]
     if elsewhere := [zone for region, names in zones.items() for zone in names if required not in ("", region)]:
         several = "for zones in several regions, name only the cloud there: `infra: aws`"
         raise UserError(f"zones: '{elsewhere[0]}' is not in {required}, the region in `infra`; {several}")

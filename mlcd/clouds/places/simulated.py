@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from mlcd.clouds.places.prices import catalog_offers, infra, with_markets
+from mlcd.clouds.places.prices import catalog_offers, cloud_and_region, with_markets
 from mlcd.clouds.simulated import STARTUP_LIMIT_S, Simulated
 from mlcd.core.clock import VirtualClock
 from mlcd.core.job import Job
@@ -15,7 +15,7 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     """The simulated cloud, with the machines of the cloud that the job requires, or of AWS."""
     if rest:
         raise unknown_place(f"simulated:{rest}")
-    clouds = (infra(job)[0] or "aws",)
+    clouds = (cloud_and_region(job)[0] or "aws",)
     offers = catalog_offers(job, clouds)
     clock = VirtualClock(elapsed_s)
     backend = Simulated(clock, job.search.seed)

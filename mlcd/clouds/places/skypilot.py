@@ -7,7 +7,7 @@ from functools import partial
 from mlcd.catalog import clouds_in, retired_types
 from mlcd.clouds.environment import check_environment
 from mlcd.clouds.live_job import live_profiler
-from mlcd.clouds.places.prices import catalog_offers, infra, with_markets
+from mlcd.clouds.places.prices import catalog_offers, cloud_and_region, with_markets
 from mlcd.clouds.skypilot.backend import STARTUP_LIMIT_S, SkyPilot
 from mlcd.clouds.skypilot.credentials import usable_clouds
 from mlcd.clouds.skypilot.extra_costs import with_extra_costs
@@ -39,7 +39,7 @@ def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: Ta
     offers = tuple(with_extra_costs(offer, job) for offer in catalog_offers(job, clouds))
     backend = SkyPilot(client, home(), clock, machines)
     space = grid(offers, job.search.nodes, probe_time=SKYPILOT_PROBE, startup_limit_s=STARTUP_LIMIT_S)
-    space = with_markets(rentable(narrow(space, job)), job, clouds, partial(with_extra_costs, job=job))
+    space = with_markets(without_retired_types(narrow(space, job)), job, clouds, partial(with_extra_costs, job=job))
 
     def check(job: Job) -> None:
         client.load()
@@ -50,15 +50,14 @@ def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: Ta
 
 def clouds_of(job: Job, named: str) -> tuple[str, ...]:
     """The cloud that is named, in `--on` or in the job; else all clouds with credentials."""
-    clouds = tuple(cloud for cloud in (named.lower() or infra(job)[0],) if cloud) or usable_clouds(
-        clouds_in(home() / "catalog")
-    )
+    cloud = named.lower() or cloud_and_region(job)[0]
+    clouds = (cloud,) if cloud else usable_clouds(clouds_in(home() / "catalog"))
     if not clouds:
         raise UserError("no credentials of any cloud found; see: mlcd check skypilot. Or name one: --on skypilot:aws")
     return clouds
 
 
-def rentable(space: Space) -> Space:
+def without_retired_types(space: Space) -> Space:
     """The space without types that their cloud has retired."""
     since = {c.offer.instance_type: retired_types().get((c.offer.cloud, c.offer.instance_type)) for c in space.choices}
     choices = tuple(choice for choice in space.choices if since[choice.offer.instance_type] is None)

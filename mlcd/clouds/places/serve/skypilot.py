@@ -8,7 +8,7 @@ from itertools import product
 
 from mlcd.clouds.places.prices import catalog_offers
 from mlcd.clouds.places.serve.local import LIVE_NOISE, LIVE_TIGHT, check_model
-from mlcd.clouds.places.skypilot import clouds_of, rentable
+from mlcd.clouds.places.skypilot import clouds_of, without_retired_types
 from mlcd.clouds.servers.settings import Settings
 from mlcd.clouds.serving.live import LOAD_KNOBS
 from mlcd.clouds.serving.rented import RentedServers
@@ -42,7 +42,7 @@ def rented_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: Tagg
     fitting = tuple(choice for choice in choices if choice.settings)
     if not fitting:
         raise UserError("knobs: threads, memory_gb: no instance type has that many cores and that much memory")
-    space = rentable(Space(fitting, trial, STARTUP_LIMIT_S))
+    space = without_retired_types(Space(fitting, trial, STARTUP_LIMIT_S))
     backend = RentedServers(client, home(), clock, machines)
     profiler = ServingProfiler(backend, noise_floor=LIVE_NOISE, tight=LIVE_TIGHT)
     return Cloud(space, backend, profiler, clock, check=partial(check, client=client))
