@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from mlcd_fixtures.hostile_markets import MOODS, Hostile, Reckless, hostile_terms
+from mlcd_fixtures.hostile_markets import MOODS, Hostile, RandomPolicy, hostile_terms
 
 from mlcd.planners.train.market import CostToGo, Greedy, Guarded, Policy, UniformProgress
 from mlcd_bench.spot import play
@@ -26,7 +26,7 @@ def policy_of(seed: int, ours: int) -> Policy:
     """Our policy for every `ours`-th seed; the random policy for half of the others."""
     if seed % ours == 0:
         return CostToGo()
-    others: tuple[Policy, ...] = (Reckless(seed), Reckless(seed), Greedy(), UniformProgress())
+    others: tuple[Policy, ...] = (RandomPolicy(seed), RandomPolicy(seed), Greedy(), UniformProgress())
     return others[seed % 4]
 
 

@@ -114,20 +114,20 @@ def train(
     loaded = _load(recordings)
     if hours is not None:
         loaded = rescaled(loaded, _numbers("--hours", hours, "1,4,20", 0.01, "or the job is too short"))
-    posed = problems(loaded, scenarios, factors)
+    selected = problems(loaded, scenarios, factors)
     look = early_look if early_look and early_look < 1 else None
     setting = Setting(noise, failures, look, parallel, checkpoints, earlier)
-    todo = tasks(posed, names, range(seeds))
+    todo = tasks(selected, names, range(seeds))
     if html is not None:
         html.open("a").close()  # fail now if it cannot be written, not after half an hour
-    outcomes = _hold(posed, todo, setting, processes, resume)
+    outcomes = _run_all(selected, todo, setting, processes, resume)
     done = [outcome for outcome in outcomes if isinstance(outcome, Result)]
     crashes = [outcome for outcome in outcomes if isinstance(outcome, Crash)]
-    _tell(crashes, len(todo))
+    _report_crashes(crashes, len(todo))
     if html is not None:
         from mlcd_bench.page import page
 
-        html.write_text(page(_contest(posed, done, setting, seeds, [str(c) for c in crashes])), encoding="utf-8")
+        html.write_text(page(_contest(selected, done, setting, seeds, [str(c) for c in crashes])), encoding="utf-8")
     if output == "json":
         _print(done)
     elif done:
@@ -135,8 +135,8 @@ def train(
     return CRASHED if crashes else 0
 
 
-def _hold(
-    posed: Sequence[Problem], todo: Sequence[Task], setting: Setting, processes: int | None, resume: Path | None
+def _run_all(
+    selected: Sequence[Problem], todo: Sequence[Task], setting: Setting, processes: int | None, resume: Path | None
 ) -> list[Result | Crash]:
     """Make the runs with a progress bar, and return them in the order of the report."""
     import os
@@ -147,7 +147,7 @@ def _hold(
     from mlcd_bench.journal import Journal
 
     journal = Journal(resume) if resume is not None else None
-    runs = contest(posed, todo, setting, processes or os.cpu_count() or 1, journal)
+    runs = contest(selected, todo, setting, processes or os.cpu_count() or 1, journal)
     try:
         outcomes = dict(track(runs, "searching", len(todo), console=consoles()[1], transient=True))
     finally:
@@ -156,7 +156,7 @@ def _hold(
     return [outcomes[task] for task in todo]
 
 
-def _tell(crashes: Sequence[Crash], total: int) -> None:
+def _report_crashes(crashes: Sequence[Crash], total: int) -> None:
     for crash in crashes[:MOST_CRASHES]:
         click.echo(f"crashed: {crash}", err=True)
     if crashes:
@@ -176,13 +176,13 @@ def _load(recordings: Sequence[str]) -> list[Recording]:
     return loaded
 
 
-def _numbers(option: str, parsed_by: str, example: str, least: float, why: str) -> list[float]:
+def _numbers(option: str, text: str, example: str, least: float, why: str) -> list[float]:
     try:
-        numbers = [float(part) for part in parsed_by.split(",")]
+        numbers = [float(part) for part in text.split(",")]
     except ValueError:
-        raise click.BadParameter(f"'{parsed_by}': expected numbers, such as {example}", param_hint=option) from None
+        raise click.BadParameter(f"'{text}': expected numbers, such as {example}", param_hint=option) from None
     if any(not least <= number < 1e6 for number in numbers):
-        raise click.BadParameter(f"'{parsed_by}': each must be {least:g} or more, {why}", param_hint=option)
+        raise click.BadParameter(f"'{text}': each must be {least:g} or more, {why}", param_hint=option)
     return numbers
 
 

@@ -34,13 +34,13 @@ RULES = (
 )
 
 
-def _factors(ctx: click.Context, param: click.Parameter, parsed_by: str) -> tuple[float, ...]:
+def _factors(ctx: click.Context, param: click.Parameter, text: str) -> tuple[float, ...]:
     try:
-        factors = tuple(sorted({float(part) for part in parsed_by.split(",")}))
+        factors = tuple(sorted({float(part) for part in text.split(",")}))
     except ValueError:
         factors = (0.0,)
     if not all(1 <= factor < 1e6 for factor in factors):
-        raise click.BadParameter(f"'{parsed_by}': expected multiples of 1 or more, such as 1.2,2", ctx, param)
+        raise click.BadParameter(f"'{text}': expected multiples of 1 or more, such as 1.2,2", ctx, param)
     return factors
 
 

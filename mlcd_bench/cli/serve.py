@@ -24,16 +24,16 @@ RULES = (
 )
 
 
-def _ms(ctx: click.Context, param: click.Parameter, parsed_by: str | None) -> float | None:
+def _ms(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
     """Milliseconds, or 'none'."""
-    if parsed_by is None or parsed_by.lower() == "none":
+    if text is None or text.lower() == "none":
         return None
     try:
-        value = float(parsed_by)
+        value = float(text)
     except ValueError:
         value = 0.0
     if not 0 < value < float("inf"):
-        raise click.BadParameter(f"'{parsed_by}': expected milliseconds, such as 30, or none", ctx, param)
+        raise click.BadParameter(f"'{text}': expected milliseconds, such as 30, or none", ctx, param)
     return value
 
 

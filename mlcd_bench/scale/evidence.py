@@ -42,8 +42,8 @@ def statistical_efficiency(problem: Problem, reference: Reached) -> StatisticalE
     return from_noise(
         reference.run.global_batch,
         reference.samples,
-        run_noise(problem, reference, reference.look + 1),
-        looks=reference.look + 1,
+        run_noise(problem, reference, reference.evaluation + 1),
+        looks=reference.evaluation + 1,
         flatness=flatness(problem, reference),
         noise_error=_noise_error(problem, reference),
         starts=starts(problem, reference),
@@ -53,8 +53,8 @@ def statistical_efficiency(problem: Problem, reference: Reached) -> StatisticalE
 def starts(problem: Problem, reference: Reached) -> Starts:
     """The results of the two short starts, and their position along the reference run."""
     curve = best_so_far(reference.run, problem.target.sign)
-    looks = min(int(np.argmax(curve >= _early_level(problem))) + 1, reference.look + 1)
-    found = noise_scale(*_noise_of(reference, looks), problem.runs[0].run.global_batch)
+    evaluations = min(int(np.argmax(curve >= _early_level(problem))) + 1, reference.evaluation + 1)
+    found = noise_scale(*_noise_of(reference, evaluations), problem.runs[0].run.global_batch)
     small, large = _early(problem)
     return Starts(
         (problem.runs[0].run.global_batch, problem.runs[-1].run.global_batch),
@@ -62,13 +62,13 @@ def starts(problem: Problem, reference: Reached) -> Starts:
         (small.sooner, large.sooner),
         early_error(problem),
         found if np.isfinite(found) else None,
-        looks / (reference.look + 1),
+        evaluations / (reference.evaluation + 1),
     )
 
 
-def run_noise(problem: Problem, reached: Reached, looks: int) -> float:
+def run_noise(problem: Problem, reached: Reached, evaluations: int) -> float:
     """Noise scale of the first evaluations of a run; variances are recorded for the smallest batch of the model."""
-    found = noise_scale(*_noise_of(reached, looks), problem.runs[0].run.global_batch)
+    found = noise_scale(*_noise_of(reached, evaluations), problem.runs[0].run.global_batch)
     if not np.isfinite(found):
         batch = reached.run.global_batch
         raise UserError(f"{problem.model}: the run at batch {batch:g} has no gradient noise to its target")
@@ -77,14 +77,14 @@ def run_noise(problem: Problem, reached: Reached, looks: int) -> float:
 
 def _noise_error(problem: Problem, reference: Reached) -> float:
     """Standard error of the log noise scale, from few evaluations and few distinct gradients in a step."""
-    few_looks = noise_scale_error(*_noise_of(reference, reference.look + 1))
-    return float(np.hypot(few_looks, ONE_GRADIENT * problem.runs[0].run.global_batch / reference.run.global_batch))
+    reading_error = noise_scale_error(*_noise_of(reference, reference.evaluation + 1))
+    return float(np.hypot(reading_error, ONE_GRADIENT * problem.runs[0].run.global_batch / reference.run.global_batch))
 
 
-def _noise_of(reached: Reached, looks: int) -> tuple[Floats, Floats, Floats]:
+def _noise_of(reached: Reached, evaluations: int) -> tuple[Floats, Floats, Floats]:
     """Squared norms, variances and iterations of the first evaluations of a run."""
     run = reached.run
-    return run.grad_sqr[:looks], run.grad_var[:looks], np.diff(run.iterations[:looks], prepend=0.0)
+    return run.grad_sqr[:evaluations], run.grad_var[:evaluations], np.diff(run.iterations[:evaluations], prepend=0.0)
 
 
 def flatness(problem: Problem, reference: Reached) -> float:
@@ -94,10 +94,10 @@ def flatness(problem: Problem, reference: Reached) -> float:
     """
     curve, target = best_so_far(reference.run, problem.target.sign), problem.target.sign * problem.target.level
     worse = target - METRIC_ERROR * abs(target)
-    return float(np.log(_looks_to(curve, target) / _looks_to(curve, worse)))
+    return float(np.log(_evaluations_to(curve, target) / _evaluations_to(curve, worse)))
 
 
-def _looks_to(curve: Floats, level: float) -> float:
+def _evaluations_to(curve: Floats, level: float) -> float:
     """Evaluations until a rising curve passes a level, interpolated linearly."""
     at = int(np.argmax(curve >= level))
     return 1.0 if at == 0 else at + (level - curve[at - 1]) / (curve[at] - curve[at - 1])

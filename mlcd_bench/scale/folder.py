@@ -68,14 +68,14 @@ def read_folder(path: Path) -> Folder:
     if not path.is_dir():
         raise RecordingError(f"{path}: no such folder; expected one with {STEPS} and {RUNS}")
     steps = tuple(_step(path / STEPS, line, row) for line, row in _rows(path / STEPS, STEP_COLUMNS))
-    looks: dict[tuple[str, float], list[list[float]]] = {}
+    evaluations: dict[tuple[str, float], list[list[float]]] = {}
     for line, row in _rows(path / RUNS, RUN_COLUMNS):
         where = path / RUNS, line, row
-        look = [_number(*where, "iteration", 0), _number(*where, "metric")]
-        look += [_number(*where, name, may_be_nan=True) for name in ("grad_sqr", "grad_var")]
-        looks.setdefault((row["model"], _number(*where, "global_batch", 1)), []).append(look)
+        evaluation = [_number(*where, "iteration", 0), _number(*where, "metric")]
+        evaluation += [_number(*where, name, may_be_nan=True) for name in ("grad_sqr", "grad_var")]
+        evaluations.setdefault((row["model"], _number(*where, "global_batch", 1)), []).append(evaluation)
     runs: dict[str, list[Run]] = {}
-    for (model, batch), rows in sorted(looks.items(), key=lambda item: item[0][1]):
+    for (model, batch), rows in sorted(evaluations.items(), key=lambda item: item[0][1]):
         runs.setdefault(model, []).append(Run(batch, *np.array(sorted(rows)).T))
     return Folder(path, steps, {model: tuple(found) for model, found in sorted(runs.items())})
 

@@ -180,7 +180,7 @@ def _gammas(problem: Problem) -> dict[float, float]:
 def _gamma(problem: Problem, reached: Reached) -> float:
     """Normalised noise in a start at one batch, on the fewest nodes; the paper waits until there is a noise to read."""
     readable = np.isfinite(reached.run.grad_sqr) & np.isfinite(reached.run.grad_var)
-    looks = max(evidence.short_start(reached), int(np.argmax(readable)) + 1)
-    scale = evidence.run_noise(problem, reached, looks)
+    evaluations = max(evidence.short_start(reached), int(np.argmax(readable)) + 1)
+    scale = evidence.run_noise(problem, reached, evaluations)
     workers = problem.nodes.min() * problem.devices_per_node
     return float(normalised_noise(np.array(scale), workers, np.array(reached.run.global_batch)))

@@ -89,10 +89,10 @@ def from_noise(
 ) -> StatisticalEfficiency:
     """From one run and its noise.
 
-    `looks`: how often the metric was measured before the target was reached, so how exactly e_ref is known.
-    `flatness`: how much sooner (in the log) a metric was reached that is worse by METRIC_ERROR.
-    `noise_error`: standard error of the log of `noise_scale`, from how it was read along that run.
-    `starts`: at the smallest and the largest batch; where the smallest clearly takes more samples, epochs fall.
+    `looks`: how often the metric was evaluated before the target was reached, which limits the precision of e_ref.
+    `flatness`: how much earlier (in the log) a metric was reached that is worse by METRIC_ERROR.
+    `noise_error`: standard error of the log of `noise_scale`, from how it was measured along that run.
+    `starts`: at the smallest and the largest batch; if the smallest clearly takes more samples, epochs fall.
     """
     error, noise_error = run_error(looks, flatness), float(np.hypot(NOISE_SCALE_ERROR, noise_error))
     if starts is None:
@@ -107,7 +107,7 @@ def from_noise(
             )  # fmt: skip
         shape, reason = with_starts(noise_scale, noise_error, starts), "an early level confirms the direction"
         if times > CLEARLY:
-            reason = "the looks at an early level are too few to tell otherwise"
+            reason = "too few evaluations at an early level to tell otherwise"
     return StatisticalEfficiency(
         Direction.RISING, reference_batch, reference_epochs, shape.noise_scale, 0.0, shape.noise_error, error,
         f"epochs rise with the batch: noise scale {shape.noise_scale:,.0f}; {reason}",

@@ -23,13 +23,13 @@ class Reached:
     """A run up to its target."""
 
     run: Run
-    look: int
+    evaluation: int
     """The index of the evaluation that reached the target, from 0."""
 
     @property
     def iterations(self) -> float:
         """To the target."""
-        return float(self.run.iterations[self.look])
+        return float(self.run.iterations[self.evaluation])
 
     @property
     def samples(self) -> float:

@@ -38,7 +38,7 @@ EXACT = Setting(noise=0.0)
 
 
 @dataclass(frozen=True)
-class Reckless:
+class RandomPolicy:
     """Probes everything there is, then takes the fastest it saw, whatever the limit says."""
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
@@ -73,7 +73,7 @@ class Broken:
 @pytest.fixture(autouse=True)
 def methods(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, strategy in (
-        ("reckless", Reckless()),
+        ("reckless", RandomPolicy()),
         ("guessing", Guessing()),
         ("broken", Broken()),
         ("deadly", Broken(fatal=True)),

@@ -102,7 +102,7 @@ def test_a_target_is_reached_by_the_rolling_median_and_not_by_one_outlier():
     lucky = run([0.1, 0.1, 0.9, 0.1, 0.1, 0.6, 0.6, 0.6, 0.6])
     found = Target(0.5, 1).reached(lucky)
     assert found is not None
-    assert found.look == 6  # of 0.9, 0.1, 0.1, 0.6, 0.6 the median is 0.6
+    assert found.evaluation == 6  # of 0.9, 0.1, 0.1, 0.6, 0.6 the median is 0.6
     assert Target(2.0, 1).reached(lucky) is None
 
 
@@ -111,7 +111,7 @@ def test_what_a_configuration_really_takes_is_iterations_x_step_time(net: Proble
     assert look is not None
     for i in range(len(net.nodes)):
         nodes, batch = net.nodes[i], net.global_batch[i]
-        iterations = LEAST_STEPS * (1 + NOISE_SCALES["net"] / batch) * (look.look + 1) / LOOKS
+        iterations = LEAST_STEPS * (1 + NOISE_SCALES["net"] / batch) * (look.evaluation + 1) / LOOKS
         if not net.interpolated[i]:
             assert net.seconds[i] == pytest.approx(iterations * step_s(nodes, batch / nodes / DEVICES))
         assert net.usd[i] == pytest.approx(net.seconds[i] / 3600 * nodes)  # no price is known of this cluster: $1
@@ -196,10 +196,12 @@ def looked_at(net: Problem, times: int, later: dict[float, int]) -> Problem:
     for one in net.runs:
         kept = slice(LOOKS // times - 1, None, LOOKS // times)
         coarse = replace(one.run, **{name: getattr(one.run, name)[kept] for name in COLUMNS})
-        runs.append(replace(one, run=coarse, look=times // 2 - 1 + later.get(one.run.global_batch, 0)))
+        runs.append(replace(one, run=coarse, evaluation=times // 2 - 1 + later.get(one.run.global_batch, 0)))
     iterations = {one.run.global_batch: one.iterations for one in runs}
     seconds = np.array([iterations[batch] for batch in net.global_batch]) * net.step_s
-    return replace(net, runs=tuple(runs), seconds=seconds, target=Target(float(runs[2].run.metric[runs[2].look]), 1))
+    return replace(
+        net, runs=tuple(runs), seconds=seconds, target=Target(float(runs[2].run.metric[runs[2].evaluation]), 1)
+    )
 
 
 @pytest.mark.parametrize("search", ["full", "partial"])
@@ -250,7 +252,7 @@ def test_a_target_on_a_flat_part_of_the_reference_has_a_larger_error(net: Proble
     errors = []
     for metric in (curve, flat):
         known = replace(earlier, run=replace(earlier.run, metric=metric))
-        level = Target(float(best_so_far(known.run, 1)[earlier.look]), 1)
+        level = Target(float(best_so_far(known.run, 1)[earlier.evaluation]), 1)
         found = replace(net, target=level)
         errors.append(statistical_efficiency(found, known).run_error)
     assert errors[1] > 1.5 * errors[0]

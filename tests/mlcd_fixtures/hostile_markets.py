@@ -1,10 +1,10 @@
 """Adversarial spot markets for tests and `benchmarks/spot_adversarial.py`, all generated from a seed.
 
-The weather may look at the job. It takes machines away at the worst moment that it can find:
+The market may look at the job. It preempts machines at the worst moment that it can find:
 
 - `checkpoint`: just before a checkpoint is due, so that as much work as possible is lost;
 - `changeover`: just before a launch begins to work;
-- `brink`: as soon as the job has no slack left beyond what the guard keeps;
+- `brink`: as soon as the job has no slack left beyond the guard's reserve;
 - `drought`: after a good hour, nothing for many hours, in all zones;
 - `chance`: at random, for comparison.
 
@@ -30,7 +30,7 @@ class Hostile:
     terms: Terms
     prices: list[tuple[float, ...]] = field(default_factory=list)
     _until: int = 0
-    """Tick until which nothing is to be had."""
+    """No machine is available before this tick."""
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
@@ -42,11 +42,11 @@ class Hostile:
             self.prices.append(tuple(usd))
 
     def spot_usd_h(self, tick: int) -> tuple[float, ...]:
-        """Jumping."""
+        """Prices that jump."""
         return self.prices[tick]
 
     def is_up(self, tick: int, zone: int, state: State) -> bool:
-        """Whether it hurts more to say yes or no."""
+        """Whether the zone is up: whichever hurts more."""
         if tick < self._until:
             return False
         held = state.held
@@ -72,8 +72,8 @@ class Hostile:
 
 
 @dataclass
-class Reckless:
-    """A policy that does anything at all, also what makes no sense: only the guard keeps the deadline."""
+class RandomPolicy:
+    """A policy that acts at random, also senselessly: only the guard keeps the deadline."""
 
     seed: int
     name: str = "reckless"
@@ -82,7 +82,7 @@ class Reckless:
         self._random = random.Random(self.seed)
 
     def decide(self, state: State) -> Action:
-        """By chance; it likes to wait and to move."""
+        """A random action, often waiting or moving."""
         zones = [zone for zone in state.terms.zones if not state.was_refused(zone)]
         kind = self._random.choice((Kind.WAIT, Kind.HOLD, Kind.SPOT, Kind.SPOT, Kind.ON_DEMAND))
         if kind is Kind.SPOT and zones:
@@ -100,7 +100,7 @@ def hostile_terms(seed: int) -> Terms:
     ticks = draw.randint(20, 80)
     changeover_h = draw.choice((0.0, 0.05, 0.2, 0.5))
     on_demand = tuple(draw.uniform(2.0, 4.0) for _ in zones)
-    least = changeover_h + step_h  # the last tick may be begun only
+    least = changeover_h + step_h  # the last tick may only be started
     work_h = max(step_h, (ticks * step_h - least) / draw.choice((1.0, 1.02, 1.05, 1.1, 1.5, 2.0)))
     needed = (work_h + changeover_h) / step_h + 1
     budget = None if draw.random() < 0.5 else min(on_demand) * needed * step_h * draw.choice((1.0, 1.05, 1.5))
@@ -122,15 +122,15 @@ def hostile_terms(seed: int) -> Terms:
 
 @dataclass
 class Scarce(Hostile):
-    """The same, with on-demand machines that may be missing: never for longer than `most` ticks in all zones at once.
+    """The same, with on-demand machines that may be missing, but never for more than `most` ticks in all zones at once.
 
-    They come back in one zone of the fallback only, mostly for one tick only.
+    They come back in only one zone of the fallback, mostly for one tick.
     """
 
     most: int = 0
 
     def has_on_demand(self, tick: int, zone: int) -> bool:
-        """Always in the last tick of so many, perhaps before."""
+        """Always in the last tick of each period of `most` + 1 ticks, perhaps earlier."""
         draw = random.Random(self.seed * 1_000_003 + tick // (self.most + 1))
         named = self.terms.fallback_zones or self.terms.zones
         there = draw.randint(0, self.most) if draw.random() < 0.5 else self.most
@@ -138,7 +138,7 @@ class Scarce(Hostile):
 
 
 def scarce_terms(seed: int) -> tuple[Terms, int]:
-    """A small job with time for a wait, and the longest time, in ticks, for which `Scarce` may have no machines."""
+    """A small job with time for a wait, and the most ticks for which `Scarce` has no machines."""
     draw, terms = random.Random(seed), hostile_terms(seed)
     most = draw.randint(1, 8)
     named = terms.zones[: draw.randint(1, len(terms.zones))]

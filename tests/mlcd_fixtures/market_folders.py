@@ -28,7 +28,7 @@ def market_folder(
     rules: str = RULES,
     rates: Sequence[Sequence[float | None]] = ((50.0, 90.0),),
 ) -> Path:
-    """A market of zones a, b ...: for each a string of '1' and '0', a character for each tick of ten minutes.
+    """A market of zones a, b ...: for each a string of '1' (up) and '0', a character for each tick of ten minutes.
 
     Machines cost $4 an hour on demand in the trace, and $1 on the spot market; `prices`: zone, tick, from then on.
     """

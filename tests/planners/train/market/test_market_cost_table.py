@@ -1,4 +1,4 @@
-"""The table of costs-to-go: closed forms, order, hours of the day, and what playing by it costs in the mean."""
+"""The table of costs-to-go: closed forms, monotonicity, hours of the day, and the mean cost of following it."""
 
 from __future__ import annotations
 
@@ -53,9 +53,7 @@ def test_a_zone_that_never_comes_back_leaves_on_demand() -> None:
 def test_what_the_guard_forbids_has_an_infeasible_cost() -> None:
     made = table(0.5, 0.5)
     assert float(made.cost(made.held[:, 0, 0], 30.0, 0.2)) >= made.infeasible_usd / 2  # no changeover to on-demand fits
-    assert (
-        float(made.cost(made.launch[:, FRESH, 0], 30.0, 0.7)) >= made.infeasible_usd / 2
-    )  # nor one there and one back
+    assert float(made.cost(made.launch[:, FRESH, 0], 30.0, 0.7)) >= made.infeasible_usd / 2  # nor one there and back
 
 
 @given(st.floats(0.05, 2.0), st.floats(0.05, 2.0))
@@ -69,7 +67,7 @@ def test_costs_fall_with_slack_and_rise_with_work(loss: float, back: float) -> N
 
 
 def test_machines_that_have_just_come_back_are_not_taken_in_a_flickering_market() -> None:
-    """A market in which most spells end at once, and some last: on demand goes on until what is up has been so."""
+    """Most spells end at once, and some last: the job stays on demand until a zone has been up for a while."""
     same = np.ones((1, DAY_H))
     flickers = HazardRates(np.array([[4.0, 2.0, 0.2, 0.05, 0.02, 0.01]]), np.full((1, 6), 0.6), same, same)
     made = CostTable(TERMS, (1.0,), flickers, Observations(), 0.0, TERMS.work_h)
@@ -102,7 +100,7 @@ def test_a_changeover_is_a_whole_number_of_ticks_or_less_than_one() -> None:
 
 @pytest.mark.night  # some hundred jobs
 def test_the_mean_cost_of_following_the_table_is_the_cost_that_it_states() -> None:
-    """On a market that is as the table takes it to be: memoryless, with a long history."""
+    """On a market that fits the table's model: memoryless, with a long history."""
     generator = np.random.default_rng(7)
     step_h, loss, back, terms = 0.25, 0.3, 0.6, Terms(("a",), 24.0, 14.0, 0.25, 0.25, (3.0,))
 
@@ -114,15 +112,15 @@ def test_the_mean_cost_of_following_the_table_is_the_cost_that_it_states() -> No
                 up = not up
         return found
 
-    costs, said = [], []
+    costs, expected = [], []
     for _ in range(150):
         history = observations_from_table(["a"], trace(2_000), step_h)
         made = CostTable(terms, (1.0,), learn_rates(history, ["a"]), history, 0.0, terms.work_h)
-        said.append(made.waiting_usd(history, ("a",), np.zeros(1), 0.0, terms.work_h, 10.0))
-        up = [[False], *trace(95)]  # at the start it is down, as the table's N has it
+        expected.append(made.waiting_usd(history, ("a",), np.zeros(1), 0.0, terms.work_h, 10.0))
+        up = [[False], *trace(95)]  # down at the start, as in the table's state N
         conditions = RecordedConditions(np.array(up), np.ones((96, 1)))
         costs.append(play(Guarded(CostToGo()), conditions, terms, history.observed("a", False, 0.0)).cost_usd)
-    assert fmean(costs) == pytest.approx(fmean(said), rel=0.1)
+    assert fmean(costs) == pytest.approx(fmean(expected), rel=0.1)
 
 
 def test_the_policy_tries_no_zone_that_it_would_not_take() -> None:
@@ -137,7 +135,7 @@ def test_a_launch_for_little_work_also_costs_its_start() -> None:
 
 
 def test_machines_are_not_given_up_just_before_the_job_ends() -> None:
-    """A zone that is a little cheaper does not pay for a start."""
+    """A slightly cheaper zone does not pay for another start."""
     terms = Terms(("a", "b"), 48.0, 24.0, 0.1, 1 / 12, (4.0, 4.0))
     observations = Observations().with_held_machine("a", 0.0, 23.0)
     for left_h in (0.3, 0.1, 0.02):
