@@ -69,9 +69,9 @@ STUDY = Study(
     "Inception-v3 on ImageNet, TensorFlow, fastest within $80. The types are in no text.",
     "The simulated Inception (23.8 M parameters, parameter server) on three types and on the 25 of the paper's "
     "families, the budget 1.6 times the least possible. On these GPUs $80 buys half an hour, less than a search takes; "
-    "so the job is scaled to train for 5 h, and $80 as written stands beside it. The simulated cloud follows the very "
-    "law that Paleo calculates with: Paleo misses only how efficient each type is. 'Wrong topology' is Paleo told that "
-    "the server is a ring.",
+    "so the job is scaled to train for 5 h, and $80 as written is a case of its own. The simulated cloud follows "
+    "Paleo's own law: Paleo lacks only the efficiency of each type. In 'wrong topology' Paleo assumes a ring "
+    "instead of the server.",
     _cases,
     (CONVBO, PALEO, BLIND, HETERBO, NET_VALUE, SHIPPED, OPT),
     (*_claims(FEW), *_claims(MANY), *_claims(LITERAL)),

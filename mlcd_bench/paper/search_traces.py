@@ -59,8 +59,8 @@ STUDY = Study(
     "search-traces",
     (15, 16, 17),
     "the steps of a search: Char-RNN, and BERT on two platforms",
-    "Char-RNN on TensorFlow ($120), BERT with ring all-reduce on TensorFlow ($100) and MXNet ($120). Three first "
-    "points are told, so three types; their names are in no text.",
+    "Char-RNN on TensorFlow ($120), BERT with ring all-reduce on TensorFlow ($100) and MXNet ($120). The text has "
+    "three first points, so three types, but not their names.",
     "Three types each: for Char-RNN those of Fig. 1 (c5.xlarge, c5.4xlarge, p2.xlarge); for BERT c5n.4xlarge, "
     "p2.xlarge, p3.2xlarge, and a batch of 32. A platform is a draw of how efficient each type is. Limits are 1.6 "
     "times the least possible. One node cannot hold BERT here: such probes fail and are billed.",

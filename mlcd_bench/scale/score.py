@@ -118,11 +118,13 @@ def _choice(problem: Problem, search: str, objective: Objective, result: SearchR
     best = choose(problem.seconds, problem.usd, objective)
     assert best is not None, "without limits there is always a choice"
     i = result.chosen
-    slower, dearer = (float(real[i] / real[best]) for real in (problem.seconds, problem.usd))
-    ratio = {Objective.FASTEST: slower, Objective.CHEAPEST: dearer}.get(objective, (slower * dearer) ** 0.5)
+    time_ratio, cost_ratio = (float(real[i] / real[best]) for real in (problem.seconds, problem.usd))
+    ratio = {Objective.FASTEST: time_ratio, Objective.CHEAPEST: cost_ratio}.get(
+        objective, (time_ratio * cost_ratio) ** 0.5
+    )
     where = [int(column[k]) for k in (i, best) for column in (problem.nodes, problem.global_batch)]
     return Choice(
-        problem.model, problem.cluster, search, str(objective), where[0], where[1], ratio, slower, dearer,
+        problem.model, problem.cluster, search, str(objective), where[0], where[1], ratio, time_ratio, cost_ratio,
         where[2], where[3], len(result.probes),
     )  # fmt: skip
 

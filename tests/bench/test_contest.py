@@ -39,7 +39,7 @@ EXACT = Setting(noise=0.0)
 
 @dataclass(frozen=True)
 class RandomPolicy:
-    """Probes everything there is, then takes the fastest it saw, whatever the limit says."""
+    """Probes everything, then chooses the fastest, whatever the limit."""
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         left = [c for c in space.configurations if c not in history.tried]
@@ -50,7 +50,7 @@ class RandomPolicy:
 
 @dataclass(frozen=True)
 class Guessing:
-    """Never probes, and takes the largest there is."""
+    """Never probes, and chooses the largest."""
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         return Finish("a guess", space.configurations[-1])

@@ -77,7 +77,7 @@ def test_training_is_the_same_run_for_the_same_seed_and_tells_what_it_came_to() 
     assert exact.usd is not None
     assert 0 < exact.usd <= exact.limit
     assert exact.planning_ms > 0
-    assert any(each.hours is None for each in made), "S3 is too slow or too dear for one of these"
+    assert any(each.hours is None for each in made), "S3 is too slow or too expensive for one of these"
 
 
 def test_one_seed_that_violates_its_limit_does_so_for_all() -> None:

@@ -118,7 +118,7 @@ def by_hand(case: str, method: str) -> list[tuple[Problem, Result]]:
 
 
 def found(figure: str, told: str, who: str) -> float | None:
-    """What the study says it measured."""
+    """The value that the study reports."""
     (value,) = [
         finding.measured.value
         for finding in scenarios()[0].findings

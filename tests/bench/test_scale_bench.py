@@ -191,7 +191,7 @@ def test_falling_epochs_are_recognised_from_two_short_starts(net: Problem):
 
 
 def looked_at(net: Problem, times: int, later: dict[float, int]) -> Problem:
-    """The same runs, looked at less often; at some batches the target shows so many looks later."""
+    """The same runs, evaluated less often; at some batches the target is reached so many evaluations later."""
     runs = []
     for one in net.runs:
         kept = slice(LOOKS // times - 1, None, LOOKS // times)
@@ -230,7 +230,7 @@ def test_noise_from_one_gradient_at_a_time_has_a_larger_error(net: Problem):
 
 
 def test_two_looks_at_a_start_do_not_make_epochs_fall(net: Problem):
-    """At the smallest batch the early level is seen at the second look, having been missed by a hair at the first."""
+    """At the smallest batch the early level is reached at the second evaluation, just missed at the first."""
     coarse = looked_at(net, 10, {})
     first = coarse.runs[0].run
     smallest = replace(coarse.runs[0], run=replace(first, metric=np.append([0.0, 0.7], first.metric[2:])))
@@ -353,7 +353,7 @@ def test_a_model_without_noise_is_left_out_in_one_line_and_the_others_go_on(mlcd
     assert answer.document["left_out"] == [told]
     assert {choice["model"] for choice in answer.document["choices"]} == {"net"}
     assert told in mlcd("bench", "scale", folder, "--model", "sibling").complaint
-    assert mlcd("bench", "scale", folder, "--model", "net", "--search", "full").err == "", "nobody asked the sibling"
+    assert mlcd("bench", "scale", folder, "--model", "net", "--search", "full").err == "", "the other model is not used"
 
 
 def test_batches_without_a_step_time_get_one_line(mlcd: Mlcd, folder: Path):

@@ -40,7 +40,7 @@ def test_the_slopes_of_the_law_are_its_slopes(scale, power):
 
 
 def test_batches_far_below_the_noise_scale_all_need_the_same_whatever_the_law():
-    """However many doublings away they are."""
+    """At any number of doublings."""
     model = from_noise(16, 10.0, 1e7)
     _, error = model.predict(np.array([16.0, 512.0]))
     assert error[1] == pytest.approx(error[0], rel=1e-3)

@@ -128,7 +128,7 @@ def test_other_seeds_make_other_searches(name):
 
 @pytest.mark.night
 def test_the_same_history_gives_the_same_step_in_another_process():
-    """A tool that goes by the order of a set shows it only here."""
+    """Only another process shows whether a tool depends on the order of a set."""
     here = [shown(made(name, 1)) for name in TOOLS]
     assert here == [shown(made(name, 1)) for name in TOOLS]
     script = "from tests.bench.test_tools import *; print([shown(made(name, 1)) for name in TOOLS])"
@@ -140,7 +140,7 @@ def test_the_same_history_gives_the_same_step_in_another_process():
 
 
 def shown(strategy: Strategy) -> str:
-    """What it wants after four probes."""
+    """Its suggestion after four probes."""
     recording = amdahl()
     step = strategy.next_step(job_on(recording), recording.space, history(recording, (0, 17, 30, 5)))
     assert isinstance(step, Probe)

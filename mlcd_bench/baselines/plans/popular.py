@@ -20,15 +20,15 @@ from mlcd_bench.plans.problem import PlanProblem, log_factor
 def popular(problem: PlanProblem, rng: np.random.Generator) -> Sequence[int]:
     """The best plans of other models first; equals in random order."""
     others = [row for row in problem.others if row.step_s is not None]
-    lot = [int(i) for i in rng.permutation(len(problem.rows))]
+    order = [int(i) for i in rng.permutation(len(problem.rows))]
     if not others:
-        return lot
+        return order
     worth, theirs = _worth(problem), np.array([_fields(row.spec) for row in others], dtype=object)
     score = {}
     for i, spec in enumerate(problem.candidates):
         agreeing = (theirs == np.array(_fields(spec), dtype=object)).sum(axis=1)
         score[i] = float(worth[agreeing == agreeing.max()].mean())
-    return sorted(lot, key=lambda i: -score[i])
+    return sorted(order, key=lambda i: -score[i])
 
 
 def _worth(problem: PlanProblem) -> Floats:

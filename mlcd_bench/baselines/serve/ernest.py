@@ -97,7 +97,7 @@ def _best_by_model(job: Job, space: Space, history: History, open_: Mask) -> tup
     order = np.lexsort((-worth, np.where(open_, excess, np.inf)))
     pick = int(order[0])
     if excess[pick] > 1:
-        return pick, f"by the model nothing keeps what is asked; this misses it least, by {excess[pick]:.2g} times"
+        return pick, f"by the model nothing keeps the caps; this misses them least, by {excess[pick]:.2g} times"
     return pick, f"the best by the model of times: {rate[pick]:,.3g} answers a second"
 
 

@@ -82,7 +82,7 @@ class TestVesta(ServingStrategyContract):
 
 @dataclass(frozen=True)
 class Rogue:
-    """Always does the same, whatever was seen."""
+    """Always takes the same step, whatever the history."""
 
     step: Callable[[Space], Step]
 
@@ -91,7 +91,7 @@ class Rogue:
 
 
 class Contract(ServingStrategyContract):
-    """Kept out of collection, to be asked by hand."""
+    """Not collected by pytest, but called by a test."""
 
     def __init__(self, step: Callable[[Space], Step]) -> None:
         self.step = step

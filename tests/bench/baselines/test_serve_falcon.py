@@ -199,7 +199,7 @@ def test_invalid_tree_text_is_refused():
 
 
 def walked(trial_values, tree_count=2):
-    """Where the search stands after trials of these values, in trees of which no knob is pruned."""
+    """The state of the search after trials with these values, in trees without pruned knobs."""
     batches = tuple(2**i for i in range(9))
     space = serving_space(KnobTable({"batch": batches, "cores": (1, 2, 4, 8), "precision": ("bf16", "fp32")}))
     v = values(space, lambda batch, cores, precision: np.log2(batch) + 2 * np.log2(cores) + 5 * (precision == "bf16"))

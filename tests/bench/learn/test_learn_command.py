@@ -20,7 +20,7 @@ KNOBS = "knobs:\n  precision: [fp32]\n  threads: [1]\n  batch: [1, 2]\nprice: {t
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of models, and a file of knobs beside it."""
+    """A folder of models, and a file of knobs."""
     (tmp_path / "knobs.yaml").write_text(KNOBS)
     (tmp_path / "nets").mkdir()
     (tmp_path / "nets" / "tiny.onnx").write_bytes(cnn((4,), size=8).SerializeToString())

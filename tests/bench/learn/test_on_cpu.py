@@ -1,4 +1,4 @@
-"""The offline phase on a CPU: models are measured once, what fails is told, and it can be stopped."""
+"""The offline phase on a CPU: models are measured once, failures are reported, and it can be stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measuring PyTorch models, tried out on the CPU and on a device that is made up."""
+"""Measuring PyTorch models, tested on the CPU and on a fake device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The small models are what they say, at every size, and the same for the same seed."""
+"""The small models have the stated shapes at every size, and are equal for equal seeds."""
 
 from __future__ import annotations
 

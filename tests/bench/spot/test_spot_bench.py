@@ -41,7 +41,7 @@ def write(path: Path, rows: list[list[Any]]) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A gang of four in two zones with a price that changes, and single machines without a spot price."""
+    """Four machines together in two zones with a changing price, and single machines without a spot price."""
     up = [[4 if t // 9 % 3 else 2, 0 if t // 20 % 2 else 4] for t in range(TICKS)]
     rows = [[t, *up[t]] for t in range(TICKS)]
     rows[0][1:] = ["", 4]
@@ -73,7 +73,7 @@ def test_several_machines_make_two_markets_and_missing_prices_are_reported(folde
 
 
 def test_observations_may_begin_late_have_gaps_and_differ_by_zone(folder: Path) -> None:
-    """Later weeks may be cut out of a longer file, and zones may be asked in turns."""
+    """Later weeks may be cut out of a longer file, and zones may be tried in turn."""
     ticks = [t for t in range(1_000, 1_000 + TICKS) if t != 1_050]
     rows = [[t, 4 if t % 2 else "", "" if t % 2 else 0] for t in ticks]
     write(folder / "gang.csv", [["tick", "x-1a", "y-1b"], *rows])

@@ -13,7 +13,7 @@ from mlcd_bench.spot import Played, RecordedConditions, play
 
 @dataclass
 class Script:
-    """Does what is written for each tick; afterwards it holds."""
+    """Takes the scripted action at each tick, and holds afterwards."""
 
     actions: dict[int, list[Action]]
     name: str = "script"

@@ -134,7 +134,7 @@ def test_the_guard_changes_nothing_while_there_is_enough_slack() -> None:
 
 @pytest.mark.parametrize(
     ("work_left_h", "allowed"),
-    [(9.0, True), (9.01, False)],  # 10 h = 0.5 h of launching in vain + 0.5 h of the fallback's + 9 h
+    [(9.0, True), (9.01, False)],  # 10 h = 0.5 h for a failed launch + 0.5 h for the fallback's + 9 h
 )
 def test_a_launch_needs_slack_for_itself_and_the_fallback(work_left_h: float, allowed: bool) -> None:
     assert is_safe(state(work_left_h), Action(Kind.SPOT, "a")) is allowed

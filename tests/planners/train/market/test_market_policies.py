@@ -58,10 +58,10 @@ def test_uniform_progress_goes_on_demand_only_when_it_is_behind_the_line() -> No
 
 
 def test_uniform_progress_leaves_on_demand_only_when_two_changeovers_ahead_of_the_line() -> None:
-    dear = HeldMachines("a", False, 0.0, 0.0)
+    on_demand = HeldMachines("a", False, 0.0, 0.0)
     line = 32.0 - 6.0 * 32 / 48
-    assert UniformProgress().decide(state(STEADY, 6.0, line - 0.2, dear)).kind is Kind.HOLD
-    assert UniformProgress().decide(state(STEADY, 6.0, line - 0.3, dear)).kind is Kind.SPOT
+    assert UniformProgress().decide(state(STEADY, 6.0, line - 0.2, on_demand)).kind is Kind.HOLD
+    assert UniformProgress().decide(state(STEADY, 6.0, line - 0.3, on_demand)).kind is Kind.SPOT
 
 
 def test_uniform_progress_in_one_zone_tries_no_other() -> None:
@@ -83,8 +83,8 @@ def test_cost_to_go_takes_the_best_available_zone() -> None:
 
 
 def test_cost_to_go_does_not_try_spot_that_costs_more_than_on_demand() -> None:
-    dear = HeldMachines("a", False, 0.0, 0.0)
-    action = CostToGo().decide(state(held=dear, prices=(3.5, 3.5, 3.5)))
+    on_demand = HeldMachines("a", False, 0.0, 0.0)
+    action = CostToGo().decide(state(held=on_demand, prices=(3.5, 3.5, 3.5)))
     assert action.kind is Kind.HOLD
 
 
@@ -114,7 +114,7 @@ def test_cost_to_go_is_a_pure_function_of_the_state() -> None:
 
 
 def test_pace_takes_the_cheapest_zone_and_waits_while_there_is_time() -> None:
-    assert Pace().decide(state()).zone == "b"  # it was never up, but a try in vain is free
+    assert Pace().decide(state()).zone == "b"  # it was never up, but a failed launch is free
     assert Pace().decide(state(refused(STEADY, 0.0, "b"))).zone == "a"
     none = refused(STEADY, 0.0, "a", "b", "c")
     assert Pace().decide(state(none, work_left_h=32.0)).kind is Kind.WAIT

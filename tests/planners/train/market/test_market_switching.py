@@ -43,4 +43,4 @@ def test_other_actions_are_not_changed():
     assert avoid_risky_switch(state(None, observations=refused), WANTS_B) == WANTS_B
     held = avoid_risky_switch(state(ON_SPOT, observations=refused), WANTS_B)
     assert (held.kind, "may have no machines" in held.because) == (Kind.HOLD, True)
-    assert avoid_risky_switch(state(ON_SPOT, 2.0, refused, 40.0), WANTS_B).kind is Kind.HOLD  # a dearer one
+    assert avoid_risky_switch(state(ON_SPOT, 2.0, refused, 40.0), WANTS_B).kind is Kind.HOLD  # a more expensive zone
