@@ -77,7 +77,7 @@ def test_who_waits_sees_their_place_no_worker_or_a_dead_one(signed_in, team, exp
     team.sql("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '60 s'")
     expect(page.get_by_role("table", name="Workers").get_by_role("row", name="silent")).to_be_visible()
     page.goto(f"{team.url}/runs/{run}")
-    expect(notice).to_contain_text(re.compile("Its worker has given no sign of life for 1 m"))
+    expect(notice).to_contain_text(re.compile("Its worker has sent no heartbeat for 1 m"))
     team.sql("DELETE FROM procrastinate_jobs", "DELETE FROM procrastinate_workers")
 
 

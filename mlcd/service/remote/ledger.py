@@ -37,7 +37,7 @@ class RemoteLedger:
             return [str(each["run"]) for each in sorted(started, key=lambda each: str(each["started_at"]))]
 
     def labels(self) -> dict[str, Labels]:
-        """Those of every run; none on a server that knows of none yet."""
+        """The labels of every run; empty on a server that is too old to have labels."""
         with self.server.reading():
             return {each["run"]: _labels(each) for each in self._summaries() if "tags" in each}
 
@@ -49,7 +49,7 @@ class RemoteLedger:
             return _labels(answer)
 
     def _summaries(self) -> list[dict[str, Any]]:
-        """The lines of all runs, archived ones included."""
+        """The summaries of all runs, archived ones included."""
         summaries: list[dict[str, Any]] = []
         asked = {"order": "started", "archived": "all", "limit": self._page}  # an older server ignores what is new
         with self.server.reading():

@@ -59,11 +59,11 @@ class RemoteTeam:
         self._server.send("DELETE", path_of("members", self._member_named(name).name))
 
     def link(self, name: str, account: Account) -> None:
-        """From now on an account of a provider is this member."""
+        """Link a sign-in provider's account to a member."""
         self._server.send("PUT", path_of("members", self._member_named(name).name, "account"), asdict(account))
 
     def unlink(self, name: str) -> None:
-        """No account of a provider is this member any more."""
+        """Remove the link between a member and their account at the sign-in provider."""
         self._server.send("DELETE", path_of("members", self._member_named(name).name, "account"))
 
     def set_budget(self, team: str, usd: float | None, **per: Per) -> Budget:

@@ -1,4 +1,4 @@
-"""What is left behind: old logs and uploaded models, and launches on machines that are gone for good."""
+"""Cleanup: deletes old logs and uploaded models, and settles launches on machines that are lost for good."""
 
 import shutil
 from collections.abc import Iterator

@@ -30,7 +30,10 @@ def log_of(run: str) -> Path:
 
 
 def detach(run: str, ledger: Ledger, launch: bool) -> int:
-    """Start a process that continues the run; its id, when it holds the run's lock. `launch`: without asking."""
+    """Start a process that continues the run; return its id as soon as it holds the run's lock.
+
+    `launch`: launch the decision without asking.
+    """
     process = spawn(MODULE, run, "launch" if launch else "search")
     while not ledger.is_driven(run):
         ended, status = os.waitpid(process, os.WNOHANG)

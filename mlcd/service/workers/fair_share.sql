@@ -1,7 +1,7 @@
--- When a run of a member's last left its slot. Nobody's runs are those of ''.
+-- When a run of each member last left its slot. Runs without a member have ''.
 CREATE TABLE IF NOT EXISTS mlcd_turns (member character varying PRIMARY KEY, at timestamptz NOT NULL);
 
--- A run leaves its slot: the others' turn is before its member's next one, and workers look at once whose it is.
+-- When a run leaves its slot, the other members come before its member, and workers are notified to fetch the next job.
 CREATE OR REPLACE FUNCTION mlcd_slot_left_v1()
     RETURNS trigger
     LANGUAGE plpgsql
@@ -15,7 +15,7 @@ BEGIN
     RETURN NULL;
 END;
 $$;
--- Once: to replace it waits for every job that is being changed, and takes PostgreSQL 14.
+-- Created only once: replacing it would wait for every job that is being changed, and needs PostgreSQL 14.
 DO $$
 BEGIN
     IF NOT EXISTS (
@@ -28,10 +28,10 @@ BEGIN
 END;
 $$;
 
--- The next job for a worker, as procrastinate_fetch_job_v2 has it, with a fair share for every member.
--- A member has at most `at_most` runs on all workers and half of the slots of each; runs that only compute leave one
--- slot of each worker free. First what is torn down, then who has the fewest under way, then who has been without a
--- slot for the longest; of one's own first runs on real machines.
+-- Selects the next job for a worker like procrastinate_fetch_job_v2, but with a fair share for every member.
+-- A member has at most `at_most` runs on all workers and half of the slots of each worker; runs that only compute leave
+-- one slot of each worker free. Order: teardowns first; then the member with the fewest runs under way; then the member
+-- who has been without a slot for the longest; among a member's own runs, those on real machines first.
 CREATE OR REPLACE FUNCTION mlcd_fetch_job_v1(target_queue_names character varying[], p_worker_id bigint, p_at_once int)
     RETURNS procrastinate_jobs
     LANGUAGE plpgsql
@@ -39,7 +39,7 @@ AS $$
 DECLARE
     found_jobs procrastinate_jobs;
 BEGIN
-    -- One worker after the other: each must see what the one before has taken.
+    -- Serialize the workers: each must see what the previous one has taken.
     PERFORM pg_advisory_xact_lock({locks}, -1);
     WITH doing AS (
         SELECT COALESCE(args ->> 'member', '') AS member, count(*) AS everywhere, count(*) FILTER (WHERE worker_id = p_worker_id) AS here

@@ -1,4 +1,4 @@
-"""Heartbeat intervals and timeouts of workers and drivers, and how much of them one member may have."""
+"""Heartbeat intervals and timeouts of workers and drivers, and the limits of each member."""
 
 from dataclasses import dataclass
 
@@ -37,9 +37,10 @@ EXIT_TIMEOUT_S = 30.0  # how long a process may take for teardown after it was t
 
 @dataclass(frozen=True)
 class Caps:
-    """So that nobody starves the others. Of one member: `running` runs at once on all workers, `queued` runs that wait.
+    """Limits that keep one member from starving the others.
 
-    Of one run that only computes, on a simulated or recorded cloud: `probes`, and seconds of computing.
+    For each member: `running` runs at once on all workers, `queued` runs in the queue. For each run that only computes
+    (simulated or recorded cloud): `probes`, and seconds of computing.
     """
 
     running: int = 4

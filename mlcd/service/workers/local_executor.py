@@ -1,4 +1,4 @@
-"""An executor: the processes that drive runs for a service or for `mlcd ui`. That of `mlcd ui`: child processes."""
+"""The interface of executors, which drive runs in other processes; and that of `mlcd ui`, with child processes."""
 
 import os
 import platform
@@ -45,7 +45,7 @@ class RunExecutor(Protocol):
         """Queue submissions that were stored but not queued; return their number."""
 
     def roster(self) -> Roster:
-        """Who drives what, since when, and what waits for its turn."""
+        """The workers, the runs that they drive, and the queue."""
 
     def close(self) -> None:
         """Start no more processes. Whether active runs go on depends on the executor."""

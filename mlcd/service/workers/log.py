@@ -1,7 +1,7 @@
-"""The logs of a service and its workers: a line for each message, whatever a job, a cloud or a request put into it.
+"""Logging of a service and its workers: always one line for each message, whatever text it contains.
 
-Text for people, or JSON for programs (`MLCD_LOG_FORMAT=json`): `time`, `level`, `logger`, `message`, and what the
-message is about. What looks like one of our tokens is masked in both.
+Text for people, or JSON for programs (`MLCD_LOG_FORMAT=json`) with `time`, `level`, `logger`, `message` and details.
+Anything that looks like one of our tokens is masked.
 """
 
 import json
@@ -34,7 +34,7 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        told = {
+        fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -42,21 +42,21 @@ class JsonLines(logging.Formatter):
             **getattr(record, "about", {}),
         }
         if record.exc_info:
-            told["stack"] = self.formatException(record.exc_info)
-        return without_secrets(json.dumps(told, default=str))
+            fields["stack"] = self.formatException(record.exc_info)
+        return without_secrets(json.dumps(fields, default=str))
 
 
 def to_stderr(force: bool = False) -> None:
-    """Log to stderr, unless logging is already configured; `force`: even then. Warnings as text, if nothing is said."""
+    """Log to stderr, unless logging is already configured; `force`: even then. Default: warnings, as text."""
     if force or not logging.getLogger().handlers:
         handler = logging.StreamHandler(sys.stderr)
         as_json = os.environ.get(FORMAT) == "json"
         handler.setFormatter(JsonLines() if as_json else OneLine("mlcd: %(message)s"))
         level = level_of(os.environ.get(LEVEL, ""))
         logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler], force=force)
-        logging.getLogger("mlcd").setLevel(level)  # of others only warnings
+        logging.getLogger("mlcd").setLevel(level)  # other libraries only log warnings
 
 
 def level_of(name: str) -> int:
-    """The level of that name; of one that nobody knows, that of warnings: a run does not fail for it."""
+    """The level of that name; WARNING for an unknown one, so that a typo does not stop a run."""
     return logging.getLevelNamesMapping().get(name.upper(), logging.WARNING)

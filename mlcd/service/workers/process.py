@@ -36,7 +36,7 @@ LOWER_PRIORITY = "MLCD_STEP_BACK"  # set to 0 where runs that only compute need 
 
 
 class Errand(StrEnum):
-    """What a process has to do with a run."""
+    """The task of a process: drive a run, drive it and launch its decision, or take it down."""
 
     DRIVE = "see through"
     LAUNCH = "see through, and launch"

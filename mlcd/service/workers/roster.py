@@ -1,6 +1,6 @@
-"""Who drives what, and what waits for its turn: the workers of a team and its queue, as an operator sees them.
+"""The workers of a team, the runs that they drive, and the queue, for operators.
 
-Everything is of one moment of the database's own clock, which all workers share: `now` in place of it is for tests.
+Everything is as of one moment of the database's clock, which all workers share; tests pass `now` instead.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Driving:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker, its last sign of life, and what it drives. An older worker has not said where it runs."""
+    """A worker, its last heartbeat, and the runs that it drives. Older workers do not report where they run."""
 
     number: int
     seen_at: datetime
@@ -59,7 +59,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A run that waits for a worker: its place in the queue, from 1. `not_before`: it is tried again then."""
+    """A run in the queue. `place`: its position, from 1. `not_before`: the time of its next retry."""
 
     run: str
     errand: str
@@ -79,7 +79,7 @@ class Roster:
 
     @property
     def alive(self) -> int:
-        """How many workers have given a sign of life lately."""
+        """How many workers have a recent heartbeat."""
         return sum(each.alive for each in self.workers)
 
     def driver(self, run: str) -> tuple[Worker, Driving] | None:
@@ -88,12 +88,12 @@ class Roster:
         return next((pair for pair in pairs if pair[1].run == run), None)
 
     def place(self, run: str) -> Waiting | None:
-        """Where this run waits."""
+        """This run's entry in the queue."""
         return next((each for each in self.waiting if each.run == run), None)
 
 
 def register_worker(database: Database, number: int, slots: int) -> None:
-    """A worker says where it runs; those that left the queue's own list are forgotten."""
+    """Record where a worker runs; delete workers that the queue no longer lists."""
     now = datetime.now(UTC).isoformat()
     row = {"number": number, "host": platform.node(), "process": os.getpid(), "slots": slots}
     with database.write() as connection:
@@ -103,7 +103,7 @@ def register_worker(database: Database, number: int, slots: int) -> None:
 
 
 def read_roster(database: Database, now: datetime | None = None, silent_s: float = TIMING.silent_s) -> Roster:
-    """The workers and the queue; a worker is alive if its last sign of life is at most `silent_s` old."""
+    """The workers and the queue. A worker is alive if its last heartbeat is at most `silent_s` old."""
     with database.read() as connection:
         at = now or connection.execute(text("SELECT clock_timestamp()")).scalar_one()
         jobs = connection.execute(text(_SINCE), {"queue": QUEUE, "task": DRIVE, "kinds": _BEGINNINGS}).all()
@@ -113,22 +113,22 @@ def read_roster(database: Database, now: datetime | None = None, silent_s: float
 
 
 def _known_workers(connection: Connection, at: datetime, silent_s: float, jobs: Any) -> tuple[Worker, ...]:
-    """Those that are alive, and those that are not and still have a run."""
-    told = {row.number: row for row in connection.execute(select(workers))}
-    found = []
+    """Live workers, and dead ones that still have a run."""
+    registered = {row.number: row for row in connection.execute(select(workers))}
+    known = []
     for number, seen_at in connection.execute(_HEARTBEATS):
         taken = [each for each in jobs if each.status == "doing" and each.worker_id == number]
         alive = at - seen_at <= timedelta(seconds=silent_s)
         if not alive and not taken:
             continue
         runs = tuple(_driving(each) for each in sorted(taken, key=lambda each: int(each.id)))
-        row = told.get(number)
+        row = registered.get(number)
         if row is None:
-            found.append(Worker(number, seen_at, alive, runs))
+            known.append(Worker(number, seen_at, alive, runs))
             continue
         since = datetime.fromisoformat(row.started_at)
-        found.append(Worker(number, seen_at, alive, runs, row.host, row.process, row.slots, row.version, since))
-    return tuple(found)
+        known.append(Worker(number, seen_at, alive, runs, row.host, row.process, row.slots, row.version, since))
+    return tuple(known)
 
 
 def _driving(job: Any) -> Driving:
@@ -140,9 +140,9 @@ def _errand(job: Any) -> str:
 
 
 def _in_order(jobs: Any, left: dict[str, float]) -> tuple[Waiting, ...]:
-    """What waits, in the order of turns (fair_share.sql) as far as it is known now: it changes as runs end.
+    """The queue in the order of turns (fair_share.sql) as far as it is known now; it changes as runs end.
 
-    `left`: when a run of each member's last left its slot.
+    `left`: when a run of each member last left its slot.
     """
     turns = Counter(_member(each) for each in jobs if each.status == "doing" and _errand(each) != Errand.TAKE_DOWN)
 
@@ -153,7 +153,7 @@ def _in_order(jobs: Any, left: dict[str, float]) -> tuple[Waiting, ...]:
     for job in sorted((each for each in jobs if each.status == "todo"), key=own):
         waits, *rest = own(job)
         ordered.append(((waits, turns[_member(job)], left.get(_member(job), 0.0), *rest), job))
-        turns[_member(job)] += waits  # whatever waits after it of the same member's has one more under way
+        turns[_member(job)] += waits  # by the turn of the member's next job, this one will be under way
     ordered.sort(key=lambda each: each[0])
     return tuple(
         Waiting(
@@ -164,5 +164,5 @@ def _in_order(jobs: Any, left: dict[str, float]) -> tuple[Waiting, ...]:
 
 
 def _member(job: Any) -> str:
-    """Nobody's are those of ''."""
+    """The member of a job; '' for jobs without one."""
     return job.args.get("member") or ""

@@ -1,4 +1,4 @@
-"""A submission: JSON text that waits in the database until a worker takes it; and what it would be, before that."""
+"""Submissions: a job as JSON, which waits in the database until a worker takes it; and previews of submissions."""
 
 import json
 from dataclasses import dataclass
@@ -16,24 +16,25 @@ NEVER_BEGAN = "stopped before it began"
 
 @dataclass(frozen=True)
 class SubmissionPreview:
-    """What a run would be; nothing is reserved."""
+    """A preview of a run; nothing is reserved."""
 
     job: Annotated[str, Field(description="The job's name.")]
-    goal_words: Annotated[str, Field(description="All that is asked of it, in words.")]
-    configurations: Annotated[int | None, Field(description="How many there are; null where only trying tells.")]
-    types: Annotated[list[str], Field(description="The instance types among them.")]
+    goal_words: Annotated[str, Field(description="The goal and the limits in words.")]
+    configurations: Annotated[int | None, Field(description="Configurations in the search space; null if not known.")]
+    types: Annotated[list[str], Field(description="The instance types in the search space.")]
     on: Annotated[str, Field(description="Where it would run.")]
     budget_usd: Annotated[float | None, Field(description="What it may spend; null for no limit.")]
     left_usd: Annotated[
-        float | None, Field(description="Of its owner's budget; null where there is none, or it does not count there.")
+        float | None,
+        Field(description="What is left of its owner's budget; null: no budget, or the run does not count."),
     ]
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a job was read from: the text of its file, and the options beside it."""
+    """The source of a job: the text of its file, and the options."""
 
-    kind: Annotated[str, Field(description="The command that it is for.")]
+    kind: Annotated[str, Field(description="The command, such as train.")]
     name: Annotated[str, Field(description="The file's name.")]
     job: Annotated[str, Field(description="The text of the job file.")]
     options: Annotated[
@@ -49,14 +50,14 @@ class _Submitted:
 
     job: Job
     launch: bool
-    source: Source | None = None  # none of a model, and of what was submitted before it was kept
+    source: Source | None = None  # None for a model to serve, and for submissions of older versions
 
 
 _CODEC: TypeAdapter[_Submitted] = TypeAdapter(_Submitted)
 
 
 def to_json(job: Job, launch: bool, source: Source | None = None) -> str:
-    """A job, whether to launch the decided configuration, and what it was read from, as one JSON object."""
+    """A job, whether to launch the decided configuration, and the job's source, as one JSON object."""
     return _CODEC.dump_json(_Submitted(job, launch, source)).decode()
 
 
@@ -67,7 +68,7 @@ def from_json(text: str) -> tuple[Job, bool]:
 
 
 def source_of(text: str) -> Source | None:
-    """What a submitted job was read from, if that was kept."""
+    """The source of a submitted job, if it was stored."""
     return _read(text).source
 
 

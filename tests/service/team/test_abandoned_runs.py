@@ -94,7 +94,7 @@ def test_after_an_outage_of_the_database_drivers_have_all_their_time_again(ledge
             return getattr(ledger, name)
 
         def driven(self) -> set[str]:
-            if self.read_error:
+            if self.away:
                 raise LedgerUnreachable("away", "database")
             return ledger.driven()
 

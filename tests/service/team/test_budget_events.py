@@ -95,7 +95,7 @@ def test_what_could_not_be_read_for_a_moment_is_read_in_full_the_next_time(spend
             return getattr(spender.ledger, name)
 
         def owners(self) -> Any:
-            if self.read_error:
+            if self.away:
                 raise LedgerUnreachable("away", "database")
             return spender.ledger.owners()
 

@@ -107,7 +107,7 @@ def test_only_an_admin_can_say_that_a_machine_is_gone(
         claim_for_this_machine(run, ledger)
         monkeypatch.setenv("MLCD_HOME", str(tmp_path / "home"))
         words = stage.ask("POST", f"{API}/runs/{run}/resume", "ada").json()["words"]
-        assert words == f"{run} goes on, once a worker on {platform.node()} takes it"
+        assert words == f"{run} continues as soon as a worker on {platform.node()} takes it"
         before, down = stage.written, f"{API}/runs/{run}/down"
         refused = stage.ask("POST", down, "ron", {"machine_gone": True})
         assert (refused.status, "only an admin" in refused.error) == (403, True)

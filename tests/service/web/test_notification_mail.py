@@ -252,7 +252,7 @@ def test_a_member_has_their_own_mail_and_only_their_own(tmp_path, inbox):
 def test_a_service_without_a_mail_server_says_so(post):
     told = post.stage.ask("POST", f"{API}/news", "ron", {"address": "ron@example.org"})
     assert told.status == 409
-    assert told.error == "this service sends no mail; its operator names a mail server with: mlcd service --mail-file"
+    assert told.error == "this service sends no mail; its operator can set a mail server: mlcd service --mail-file"
     assert post.stage.ask("GET", f"{API}/news", "ron").json()["mails"] is False
 
 

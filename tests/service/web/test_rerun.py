@@ -146,6 +146,6 @@ def test_a_place_that_only_a_command_can_name_is_not_taken_for_another(stage: St
     moved = replace(started, job=replace(started.job, on=on), on=on)
     run, before = ledger.begin("moved", begun.cloud.clock, moved).run, len(ledger.waiting())
     told = stage.ask("POST", f"{API}/runs/{run}/again", who)
-    assert (told.status, "begin it in a terminal" in told.error) == (422, True)
+    assert (told.status, "start the run in a terminal" in told.error) == (422, True)
     assert "/home/me" not in told.error
     assert len(ledger.waiting()) == before

@@ -182,7 +182,7 @@ def test_a_provider_that_is_away_is_told_and_tokens_still_sign_in(tmp_path, smal
 
 
 def test_somebody_who_says_no_at_the_provider_is_told_so(stage, small):
-    for error, word in (("access_denied", "access_denied"), ("<b>hi</b>", "it does not say why")):
+    for error, word in (("access_denied", "access_denied"), ("<b>hi</b>", "it gives no reason")):
         url, cookie = sent_away(stage)
         answer = {"error": error, "state": small.consents(url)["state"]}
         refused(stage, come_back(stage, cookie, answer), 403, f"Keycloak did not sign you in: {word}")

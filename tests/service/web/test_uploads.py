@@ -84,7 +84,7 @@ def test_a_member_keeps_no_more_than_the_quota(tmp_path):
     with staged(tmp_path / "home", limits=limits) as stage:
         refused = send(stage, onnx_model())
         assert refused.status == 413
-        assert "ron has 0 MB of models here" in refused.error
+        assert "ron has uploaded 0 MB of models" in refused.error
         assert kept(stage) == []
 
 

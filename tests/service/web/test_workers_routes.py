@@ -70,7 +70,7 @@ def test_a_dead_worker_shows_within_seconds_where_its_run_is_shown(stage, runs):
     seen(stage, 11, runs[:1])
     answer = told(stage, runs[0])
     assert answer["state"] == "silent"
-    assert answer["words"] == f"its worker on box-1 has given no sign of life for 11 s; {NO_WORKER}"
+    assert answer["words"] == f"its worker on box-1 has sent no heartbeat for 11 s; {NO_WORKER}"
     alive = Worker(2, NOON + timedelta(seconds=11), True, ())
     seen(stage, 11, runs[:1], others=(alive,))
     assert told(stage, runs[0])["words"].endswith("another one takes over")

@@ -33,13 +33,13 @@ class Remembering(Ledger):
     def __init__(self) -> None:
         super().__init__(None)
         self.notes: list[str | None] = []
-        self.read_error = False
+        self.away = False
         self.written, self.open = threading.Semaphore(0), threading.Event()
         self.open.set()
 
     def set_progress(self, run: str, told: str | None) -> None:
         assert self.open.wait(SOON_S)
-        if self.read_error:
+        if self.away:
             self.written.release()
             raise LedgerError("the database cannot be reached")
         super().set_progress(run, told)

@@ -1,4 +1,4 @@
-"""The audit log, for admins: filtered, page by page, or all of it as a file."""
+"""The audit log, for admins: filtered, in pages or as a file."""
 
 from typing import Annotated, Any, Literal
 
@@ -22,15 +22,15 @@ FILES: dict[int | str, dict[str, Any]] = {
 
 
 class AuditAnswer(Part):
-    """What was done."""
+    """A page of the audit log."""
 
     entries: list[AuditedAction] = Field(description="The newest first.")
 
 
 def audit_filter(
-    who: Annotated[str | None, Query(max_length=200, description="Only what this member or address did.")] = None,
+    who: Annotated[str | None, Query(max_length=200, description="Only entries of this member or address.")] = None,
     action: Annotated[str | None, Query(max_length=200, description="Only this action, such as submit.")] = None,
-    outcome: Annotated[Literal["ok", "refused"] | None, Query(description="Only what ended so.")] = None,
+    outcome: Annotated[Literal["ok", "refused"] | None, Query(description="Only entries with this outcome.")] = None,
     since: Annotated[str | None, Query(max_length=40, description="From this date or time on (ISO 8601, UTC).")] = None,
     until: Annotated[
         str | None, Query(max_length=40, description="Up to the end of this date, or before this time.")
@@ -49,7 +49,7 @@ def read_audit(
     who_asks: Admin,
     only: Only,
     before: Annotated[int | None, Query(ge=1, le=2**62, description="Only those before this number.")] = None,
-    limit: Annotated[int, Query(ge=1, le=1_000, description="Entries at the most.")] = 200,
+    limit: Annotated[int, Query(ge=1, le=1_000, description="The most entries to return.")] = 200,
 ) -> AuditAnswer:
     """Actions and refusals, the newest first."""
     return AuditAnswer(entries=state.audit.entries(limit, before, only))
@@ -62,7 +62,7 @@ def export_audit(
     only: Only,
     format: Annotated[Format, Query(description="csv, or a JSON object on each line.")] = "csv",
 ) -> StreamingResponse:
-    """All entries that pass the filters, the newest first, as a file. That it was taken is in the log, too."""
+    """All entries that pass the filters, newest first, as a file. The export itself is audited, too."""
     with audited(state, who_asks, "export audit", format):
         state.audit.entries(1)  # a database that is away is an error, not an empty file
     pieces = exported(lambda before: state.audit.entries(PAGE, before, only), format)

@@ -1,4 +1,4 @@
-"""Offers, what earlier runs have learned, models that were measured before, and example job files."""
+"""The catalog of offers, learned models, knowledge bases, and example job files."""
 
 import asyncio
 from collections.abc import Mapping
@@ -34,27 +34,27 @@ class Offers(Part):
 
 
 class UnreadableModel(Part):
-    """A file that is no model."""
+    """A file that cannot be read as a model."""
 
     name: str = Field(description="The file's name.")
     because: str = Field(description="What is wrong with it.")
 
 
 class JobFingerprint(Part):
-    """What tells two jobs apart."""
+    """What identifies a job: runs with the same fingerprint can reuse a model."""
 
-    architecture: str = Field(description="Of the model.")
-    data: str = Field(description="The data that it is trained on.")
-    optimizer: str = Field(description="What trains it.")
+    architecture: str = Field(description="The model's architecture.")
+    data: str = Field(description="The training data.")
+    optimizer: str = Field(description="The optimizer.")
 
 
 class JobIdentity(Part):
     """The job that a model was learned from."""
 
     job: str = Field(description="Its name.")
-    parameters: float | None = Field(description="Its parameters.")
-    dataset_samples: float | None = Field(description="Samples of its data set.")
-    fingerprint: JobFingerprint = Field(description="What tells it apart from others.")
+    parameters: float | None = Field(description="Parameters of the model that it trains.")
+    dataset_samples: float | None = Field(description="Samples in its data set.")
+    fingerprint: JobFingerprint = Field(description="What identifies the job.")
 
 
 class LearnedMachine(Part):
@@ -62,8 +62,8 @@ class LearnedMachine(Part):
 
     instance_type: str = Field(description="Its name.")
     usd_per_hour: float = Field(description="Dollars an hour of one.")
-    devices: int = Field(description="Devices in one that compute.")
-    cloud: str = Field(description="The cloud that rents it.")
+    devices: int = Field(description="Compute devices in one machine.")
+    cloud: str = Field(description="The cloud.")
     region: str = Field(description="Its region.")
     spot: bool = Field(description="Whether it was a spot machine.")
 
@@ -77,40 +77,40 @@ class LearnedTarget(Part):
 
 
 class LearnedModel(Part):
-    """What an elastic run has learned of its job."""
+    """A model of its job that an elastic run has learned."""
 
-    name: str = Field(description="What it is kept as.")
+    name: str = Field(description="The name that it is stored under.")
     run: str = Field(description="The run that learned it.")
     identity: JobIdentity = Field(description="The job that it was learned from.")
-    machines: list[LearnedMachine] = Field(description="Where it was learned.")
-    nodes: list[int] = Field(description="Numbers of machines that were asked for.")
-    batches: list[int] = Field(description="Global batches that were asked for.")
-    model: dict[str, Any] = Field(description="The model itself, as whoever made it reads it back.")
+    machines: list[LearnedMachine] = Field(description="The machines that it was learned on.")
+    nodes: list[int] = Field(description="Numbers of machines in the search space.")
+    batches: list[int] = Field(description="Global batch sizes in the search space.")
+    model: dict[str, Any] = Field(description="The parameters of the model, in its planner's format.")
     provenance: str = Field(description="live, simulated or recorded.")
-    target: LearnedTarget | None = Field(description="What the job was to reach.")
-    epochs: float | None = Field(description="Epochs that it took to get there; null if it did not.")
-    saved_at: datetime = Field(description="When it was kept.")
+    target: LearnedTarget | None = Field(description="The job's target.")
+    epochs: float | None = Field(description="Epochs until the target; null if it was not reached.")
+    saved_at: datetime = Field(description="When it was stored.")
     version: str = Field(description="The version of MLCD that learned it.")
-    format: int = Field(description="Of the file.")
+    format: int = Field(description="The version of the file format.")
 
 
 class Models(Part):
     """What elastic runs have learned."""
 
-    models: list[LearnedModel] = Field(description="Each as its file tells it.")
-    unreadable: list[UnreadableModel] = Field(description="Files that are no models.")
+    models: list[LearnedModel] = Field(description="The models.")
+    unreadable: list[UnreadableModel] = Field(description="Files that cannot be read.")
 
 
 class KnownModel(Part):
     """A model that was measured."""
 
     name: str = Field(description="Its name.")
-    family: str = Field(description="The family of architectures that it is of.")
+    family: str = Field(description="Its family of architectures.")
     inputs: str = Field(description="The kind of its input.")
     weights_mb: float | None = Field(description="Its weights, in 2**20 bytes.")
     parameters: float | None = Field(description="Its parameters, in billions.")
-    cells: int = Field(description="Configurations that were measured.")
-    operators: dict[str, float] = Field(description="The share of a pass's time, by operator.")
+    cells: int = Field(description="Measured configurations.")
+    operators: dict[str, float] = Field(description="The share of a forward pass's time, by operator.")
 
 
 class KnowledgeBase(Part):
@@ -150,7 +150,7 @@ async def offers(
     cloud: Annotated[str | None, Query(max_length=60, description="aws, gcp or azure.")] = None,
     text: Annotated[str | None, Query(max_length=60, description="A part of the type's or the GPU's name.")] = None,
     sort: Annotated[str, Query(max_length=40, description="price, memory, gpus or tflops-per-dollar.")] = "price",
-    limit: Annotated[int, Query(ge=1, le=5_000, description="Offers at the most.")] = 200,
+    limit: Annotated[int, Query(ge=1, le=5_000, description="The most offers to return.")] = 200,
 ) -> Offers:
     """The catalog that searches use."""
     folder = state.settings.home / "catalog"
@@ -172,7 +172,7 @@ async def models(state: CurrentState, who: Viewer) -> Models:
 
 @router.delete("/models/{name}", status_code=204, summary="Forget one of them", responses=error_responses(404))
 def forget_model(name: ModelName, state: CurrentState, who: Admin) -> Response:
-    """Searches do not use it any more; the runs do not change."""
+    """Later searches do not use it any more; runs do not change."""
     with audited(state, who, "forget model", name), unknown_is_404():
         _shelf(state).forget(name)
     return Response(status_code=204)
@@ -193,7 +193,7 @@ async def examples(state: CurrentState, who: Viewer) -> Examples:
 
 @lru_cache(maxsize=2)
 def _rows(folder: Folder, changed: float) -> list[OfferRow]:
-    """All that can be rented; read again after a price list was fetched."""
+    """All offers. Cached until a price list is fetched, which changes the folder's time `changed`."""
     return offered_rows(folder)
 
 

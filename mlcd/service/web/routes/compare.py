@@ -24,13 +24,16 @@ async def compare_runs(
     who: Viewer,
     runs: Annotated[
         str,
-        Query(max_length=MOST_COMPARED * LONGEST, description=f"Names of two to {MOST_COMPARED} runs, by commas."),
+        Query(
+            max_length=MOST_COMPARED * LONGEST,
+            description=f"Names of two to {MOST_COMPARED} runs, separated by commas.",
+        ),
     ],
 ) -> Comparison:
     """Their answers, certificates, limits and costs, what was probed, and what differs between their jobs."""
     names = [name for name in runs.split(",") if name]
     if not 2 <= len(names) <= MOST_COMPARED:
-        raise UserError(f"runs: {len(names)} to compare; name two to {MOST_COMPARED}, as in runs=a-1,a-2")
+        raise UserError(f"runs: {len(names)} given; name two to {MOST_COMPARED}, as in runs=a-1,a-2")
     with unknown_is_404():
         found = [await state.feed.find(name) for name in names]
     return await asyncio.to_thread(_compared, [await views.snapshot(name) for name in found])

@@ -1,4 +1,4 @@
-"""Control of a run: launch, resume, stop, take down. Only for its owner and admins."""
+"""Actions on a run: launch, resume, stop, take down. Only for its owner and admins."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -34,7 +34,7 @@ class RunAction(Part):
 
 
 class GoOn(RequestBody):
-    """How a run goes on. What is not said stays as it was. New limits are for all of the run."""
+    """How to resume a run. What is not given stays as it was. New limits are totals for the whole run."""
 
     launch: bool | None = Field(default=None, description="Also run what is decided, or stop there.")
     budget: str | None = Field(default=None, description="A new budget for all of the run, such as 100; none.")
@@ -47,9 +47,9 @@ class GoOn(RequestBody):
 
 
 class HowDown(RequestBody):
-    """`machine_gone`: the machine with the run's launches is gone for good. Only for admins."""
+    """How to take a run down. `machine_gone`: its machine is lost for good; only for admins."""
 
-    machine_gone: bool = Field(False, description="The machine that keeps the run's launches never comes back.")
+    machine_gone: bool = Field(False, description="The machine with the run's launches will never come back.")
 
 
 @router.post("/launch", status_code=202)
@@ -82,7 +82,7 @@ def resume_run(run: Named, state: CurrentState, who: Runner, how: GoOn | None = 
         recheck(state.ledger, who, name, how.launch, goal=goal)
         state.send(name, _launches(state, name) if how.launch is None else how.launch)
     host = other_machine(name, state.ledger)
-    return RunAction(run=name, words=f"{name} goes on{f', once a worker on {host} takes it' if host else ''}")
+    return RunAction(run=name, words=f"{name} continues{f' as soon as a worker on {host} takes it' if host else ''}")
 
 
 @router.post("/stop", status_code=202)
@@ -96,7 +96,7 @@ def stop_run(run: Named, state: CurrentState, who: Runner) -> RunAction:
         else:
             if (status := state.ledger.account(name).status) in OVER:
                 raise WrongState(f"run '{name}' is {status}; there is nothing to stop")
-            release(state.ledger, name, "stopped while nobody drove it")
+            release(state.ledger, name, "stopped while no process drove it")
             words = f"{name} is stopped"
     return RunAction(run=name, words=words)
 
@@ -121,7 +121,7 @@ def take_down(run: Named, state: CurrentState, who: Runner, how: HowDown | None 
 def _without_machine(state: State, who: Member | None, run: str) -> RunAction:
     with audited(state, who, "machine gone", run) as note:
         note.about = name = _started(state, who, run)
-        if who is not None and not who.role.may(Role.ADMIN):  # if wrong, rented machines cost on unnoticed
+        if who is not None and not who.role.may(Role.ADMIN):  # if it is not true, rented machines cost on unnoticed
             raise Refusal(403, f"{who.name} is a {who.role}; only an admin can say that a machine is gone")
         note.detail = words = give_up_machine(name, state.ledger)
         state.executor.withdraw(name)
@@ -145,7 +145,7 @@ def owned(state: State, who: Member | None, run: str) -> str:
 
 def _check_not_driven(state: State, name: str) -> None:
     if state.ledger.is_driven(name):
-        raise WrongState(f"run '{name}' is under way already")
+        raise WrongState(f"run '{name}' is already under way")
 
 
 def _launches(state: State, name: str) -> bool:

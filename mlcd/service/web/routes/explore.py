@@ -1,4 +1,4 @@
-"""Other goals, decided again from stored probes: what-if, and the trade-off between time and cost."""
+"""What-if decisions under other goals from stored probes, and the trade-off between time and cost."""
 
 import asyncio
 from dataclasses import replace
@@ -39,42 +39,42 @@ Word = Annotated[str | None, Field(max_length=40)]
 
 
 class LimitRanges(Part):
-    """Between which ends a limit changes the decision."""
+    """The ranges in which a limit changes the decision."""
 
-    budget: tuple[float, float] | None = Field(description="Dollars; null where nothing is known.")
-    deadline: tuple[float, float] | None = Field(description="Seconds; null where nothing is known.")
+    budget: tuple[float, float] | None = Field(description="Dollars; null if not known.")
+    deadline: tuple[float, float] | None = Field(description="Seconds; null if not known.")
 
 
 class Tradeoff(Part):
-    """Time against cost of everything that is known."""
+    """Time against cost of all measured configurations."""
 
     run: str = Field(description="The run's name.")
     points: list[TradeoffPoint] = Field(description="The fastest first.")
     ranking: list[Ranked] = Field(
-        description="Of an elastic run that claims no time; `points` are then of all the work, the most it can need."
+        description="For an elastic run whose time is not predicted; `points` then assume all of the work."
     )
     spent_usd: float = Field(description="What the search cost.")
     elapsed_s: float = Field(description="What the search took.")
     budget_usd: float | None = Field(description="The run's budget; null for no limit.")
     deadline_s: float | None = Field(description="The run's deadline; null for no limit.")
-    ranges: LimitRanges = Field(description="For sliders.")
+    ranges: LimitRanges = Field(description="Ranges for sliders.")
 
 
 class WhatIf(Part):
-    """What would have been decided under another goal."""
+    """The decision under another goal."""
 
     run: str = Field(description="The run's name.")
     goal: str = Field(description="The objective.")
-    goal_words: str = Field(description="All that is asked, in words.")
+    goal_words: str = Field(description="The goal and the limits in words.")
     decision: ServeDecision | TuneDecision | RunDecision = Field(description="What `mlcd what-if -o json` prints.")
-    label: str | None = Field(description="What is chosen, as the trade-off names it.")
+    label: str | None = Field(description="The chosen configuration as the trade-off names it.")
     words: str = Field(description="The decision in a sentence.")
-    certificate: Certificate | None = Field(description="What makes it safe.")
-    not_certain: str | None = Field(description="What is clearly better and expected to fit, but not certain to.")
+    certificate: Certificate | None = Field(description="The certificate of the decision.")
+    not_certain: str | None = Field(description="A clearly better choice that is expected to fit but not certified.")
 
 
 class Words(BaseModel):
-    """A goal in the words of `mlcd what-if`: what is not given stays as it was."""
+    """A goal with the options of `mlcd what-if`; what is not given stays as it was."""
 
     model_config = ConfigDict(extra="forbid")
     goal: Literal["fastest", "cheapest", "knee", "per-dollar"] | None = Field(None, description="The objective.")
@@ -110,7 +110,7 @@ async def what_if(run: RunName, views: CachedViews, who: Viewer, words: Annotate
 
 @router.get("/runs/{run}/tradeoff", summary="Time against cost of all that is known", response_model=Tradeoff)
 async def tradeoff(run: RunName, views: CachedViews, who: Viewer) -> Response:
-    """Totals, probes included, with the Pareto boundary and its knee, and the ranges within which a limit matters."""
+    """Totals, probes included, with the Pareto boundary, its knee, and the ranges in which a limit matters."""
     body = await views.rendered("tradeoff", run, lambda snapshot: as_json(tradeoff_of(snapshot.lines)))
     return Response(body, media_type=JSON)
 

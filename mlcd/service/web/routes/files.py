@@ -1,4 +1,4 @@
-"""Downloads: a run's report, and its decision as files for another tool."""
+"""Downloads: a run's report, and its decision as configuration files for another tool."""
 
 import asyncio
 from typing import Annotated, Literal
@@ -16,7 +16,7 @@ from mlcd.service.web.routes.runs import CachedViews, RunName
 from mlcd.service.web.views import Snapshot
 
 router = APIRouter(tags=["files"], responses=error_responses(404, 409))
-HTML = {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "A page that needs nothing else."}
+HTML = {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "A self-contained page."}
 Tool = Literal[
     "skypilot", "kserve", "triton", "mlserver", "compose", "vllm", "sglang", "skyserve", "dynamo", "lambda"
 ]  # fmt: skip
@@ -28,14 +28,14 @@ class Export(Part):
 
     run: str = Field(description="The run's name.")
     to: str = Field(description="The tool.")
-    main: str = Field(description="The file to begin with.")
+    main: str = Field(description="The main file.")
     files: dict[str, str] = Field(description="The text of each file, by its name.")
-    notes: list[str] = Field(description="What the files cannot say.")
+    notes: list[str] = Field(description="What the files cannot express.")
 
 
 @router.get(
     "/runs/{run}/report",
-    summary="The report, one page that needs nothing else",
+    summary="The report, one self-contained page",
     response_class=Response,
     responses={200: HTML},
 )

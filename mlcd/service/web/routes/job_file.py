@@ -1,4 +1,4 @@
-"""What an editor of job files asks: the JSON Schema of one, and all that is wrong with a text."""
+"""Support for editors of job files: the JSON Schema, and the mistakes in a text."""
 
 import asyncio
 import json
@@ -34,13 +34,13 @@ class JobMistake(Part):
 
     line: int = Field(description="Counted from 1.")
     column: int = Field(description="Counted from 1, in characters.")
-    key: str = Field(description="The way to the key, such as mlcd.search.nodes; empty of the whole.")
+    key: str = Field(description="The path of the key, such as mlcd.search.nodes; empty for the whole file.")
     message: str = Field(description="What is wrong, and what to do, in one line.")
-    instead: str | None = Field(description="The word that was probably meant.")
+    instead: str | None = Field(description="The word that was probably meant; null if none.")
 
 
 class JobMistakes(Part):
-    """All that is wrong with a job file."""
+    """All mistakes in a job file."""
 
     mistakes: list[JobMistake] = Field(description=f"By line, the first {MOST_MISTAKES}.")
 
@@ -56,12 +56,13 @@ async def job_file_schema(state: CurrentState, who: Viewer) -> dict[str, Any]:
 
 @router.post("/checks/file", summary="All that is wrong with a job file", responses=error_responses(413, 415, 422))
 def check_job_file(body: JobText, who: Typist) -> JobMistakes:
-    """What `mlcd check JOB` prints, for editors: asked again as the file is written. No options are looked at."""
-    return JobMistakes(mistakes=_MISTAKES.validate_json(in_child_process("the job file", TEXT, told, body.job)))
+    """What `mlcd check JOB` prints, for editors that check while typing. Command-line options are not considered."""
+    answer = in_child_process("the job file", TEXT, mistakes_json, body.job)
+    return JobMistakes(mistakes=_MISTAKES.validate_json(answer))
 
 
-def told(text: str) -> str:
-    """The mistakes of a text, as JSON: for a child process. It reads no files of this machine."""
+def mistakes_json(text: str) -> str:
+    """The mistakes in a text as JSON: the work of a child process. It reads no files of this machine."""
     mistakes = mistakes_in(text, None)[:MOST_MISTAKES]
     shown = ({**asdict(each), "message": " ".join(each.message.split())[:LONGEST]} for each in mistakes)
     return json.dumps([{**each, "instead": one.instead} for each, one in zip(shown, mistakes, strict=True)])

@@ -1,4 +1,4 @@
-"""What people say of runs: the labels of one, for its owner and admins, and those in use."""
+"""Labels of runs: change those of a run, for its owner and admins; list those in use."""
 
 import asyncio
 from collections import Counter
@@ -23,15 +23,15 @@ Words = Annotated[list[Word], Field(max_length=MOST_TAGS)]
 
 
 class LabelChange(RequestBody):
-    """What is to be changed; what is not said stays. Words have no blanks and no commas."""
+    """A change of labels; what is not given stays. Projects and tags are words without spaces and commas."""
 
-    project: Word | None = Field(default=None, description="Its project; empty: of none.")
-    add_tags: Words = Field(default=[], description="Tags that it gets.")
-    remove_tags: Words = Field(default=[], description="Tags that it loses.")
+    project: Word | None = Field(default=None, description="The project; empty for none.")
+    add_tags: Words = Field(default=[], description="Tags to add.")
+    remove_tags: Words = Field(default=[], description="Tags to remove.")
     note: Annotated[str, Field(max_length=2 * LONGEST_NOTE)] | None = Field(
-        default=None, description="A note, in plain text; empty: none."
+        default=None, description="A note in plain text; empty for none."
     )
-    archived: bool | None = Field(default=None, description="Whether lists leave it out; not while it goes on.")
+    archived: bool | None = Field(default=None, description="Whether lists hide it; not possible while it is active.")
 
 
 class RunLabels(Part):
@@ -41,18 +41,18 @@ class RunLabels(Part):
     project: str | None = Field(description="Its project; null for none.")
     tags: tuple[str, ...] = Field(description="Its tags.")
     note: str = Field(description="Its note, in plain text.")
-    archived: bool = Field(description="Whether lists leave it out.")
+    archived: bool = Field(description="Whether lists hide it.")
 
 
 class LabelUse(Part):
-    """A word, and how many runs have it."""
+    """A project or tag, and how many runs have it."""
 
-    name: str = Field(description="The word.")
-    runs: int = Field(description="How many runs, archived ones included.")
+    name: str = Field(description="The project or tag.")
+    runs: int = Field(description="Its number of runs, archived ones included.")
 
 
 class LabelsInUse(Part):
-    """All words in use."""
+    """All projects and tags in use."""
 
     projects: list[LabelUse] = Field(description="By name.")
     tags: list[LabelUse] = Field(description="By name.")
@@ -71,7 +71,7 @@ async def labels_in_use(state: CurrentState, who: Viewer) -> LabelsInUse:
 async def label_run(run: Named, body: LabelChange, state: CurrentState, who: Runner) -> RunLabels:
     """Its project, tags and note, and whether it is archived. Members change those of their own runs, admins of all."""
     name, labels = await asyncio.to_thread(_relabelled, state, who, run, body)
-    await state.feed.catch_up(with_state=True)  # whoever changed them sees them changed
+    await state.feed.catch_up(with_state=True)  # so that the next request of this member shows the change
     return RunLabels(run=name, project=labels.project, tags=labels.tags, note=labels.note, archived=labels.archived)
 
 

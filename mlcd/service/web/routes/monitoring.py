@@ -1,4 +1,4 @@
-"""For whoever operates the service: is it alive, is it ready, and its metrics. Outside of the API's document."""
+"""For operators: liveness, readiness and metrics. Not part of the OpenAPI document."""
 
 import asyncio
 from typing import Any
@@ -13,24 +13,24 @@ from mlcd.service.web.identity import Viewer
 from mlcd.service.web.state import CurrentState, State
 
 router = APIRouter(include_in_schema=False)
-READY_S = 10.0  # a database that answers later than this does not answer
+READY_S = 10.0  # timeout of the database in the readiness check
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 NO_STORE = {"Cache-Control": "no-store"}
 
 
 @router.get("/healthz")
 async def healthz() -> Response:
-    """The process answers; a database that is away is no reason to restart it."""
+    """Alive: the process answers. An unreachable database is no reason to restart it."""
     return JSONResponse({"ok": True}, headers=NO_STORE)
 
 
 @router.get("/readyz")
 async def readyz(state: CurrentState) -> Response:
-    """503 and the reasons while the database does not answer, or no worker has given a sign of life lately."""
+    """503 with the reasons while the database does not answer, or no worker has a recent heartbeat."""
     checks = await _checks(state)
     ready = not any(checks.values())
-    told = {"ready": ready, "checks": {name: trouble or "ok" for name, trouble in checks.items()}}
-    return JSONResponse(told, 200 if ready else 503, headers=NO_STORE)
+    answer = {"ready": ready, "checks": {name: trouble or "ok" for name, trouble in checks.items()}}
+    return JSONResponse(answer, 200 if ready else 503, headers=NO_STORE)
 
 
 async def _checks(state: State) -> dict[str, str]:
@@ -46,7 +46,7 @@ async def _checks(state: State) -> dict[str, str]:
 
 @router.get("/metrics")
 async def metrics(request: Request, state: CurrentState, who: Viewer) -> Response:
-    """For Prometheus; any member's token will do, for all that is here any member may see."""
+    """Metrics for Prometheus. Any member's token is enough: every member may see these figures anyway."""
     if request.app.state.metrics is None:
         raise Refusal(404, "`mlcd ui` has no metrics; `mlcd service` has")
     roster, summaries = await run_in_threadpool(state.executor.roster), state.feed.summaries()

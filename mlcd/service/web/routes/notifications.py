@@ -1,4 +1,4 @@
-"""Where news of runs goes: a member's own mail, and what an admin sets up for the service."""
+"""Receivers of notifications: a member's own mail, and those that an admin adds for the service."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Literal
@@ -28,15 +28,19 @@ Moment = Annotated[
 
 
 class AskedReceiver(RequestBody):
-    """A receiver of news: a member's own mail address, or one that an admin sets up for the service."""
+    """A receiver to add: a member's own mail address, or one that an admin adds for the service."""
 
     address: str = Field(min_length=1, max_length=2_000, description="A mail address; or https://... of a webhook.")
-    kind: KindName = Field(default="mail", description="json: all of it, signed; slack: a text, as Slack takes it.")
-    name: str = Field(default="", max_length=LONGEST_NAME, description="What you call it.")
+    kind: KindName = Field(
+        default="mail", description="json: signed JSON to a webhook; slack: a message in Slack's format."
+    )
+    name: str = Field(default="", max_length=LONGEST_NAME, description="A name of your choice.")
     events: Annotated[list[EventName], Field(max_length=len(EVENTS))] | None = Field(
         default=None, description="Only these events; null for all."
     )
-    own: bool = Field(default=True, description="Mail to yourself, of your runs. Else for admins: as below.")
+    own: bool = Field(
+        default=True, description="true: mail to yourself about your own runs. false: for the service; only admins."
+    )
     member: str | None = Field(default=None, max_length=60, description="Only of this member's runs.")
     team: str | None = Field(default=None, max_length=60, description="Only of this team's runs.")
 
@@ -45,34 +49,34 @@ class AddedReceiver(Part):
     """A new receiver, and its secret, which is shown only once."""
 
     number: int = Field(description="Its number.")
-    secret: str = Field(description="By which a webhook knows that news is ours; empty for mail.")
+    secret: str = Field(description="With it, a webhook verifies signatures; empty for mail.")
 
 
 class ReceiverState(Part):
-    """A receiver, and how far it has got."""
+    """A receiver and the state of its delivery."""
 
     number: int = Field(description="Its number.")
     name: str = Field(description="What it is called; may be empty.")
-    kind: KindName = Field(description="How news is sent.")
-    shown: str = Field(description="Its address; of a webhook without the path, which may be a secret.")
+    kind: KindName = Field(description="How notifications are sent.")
+    shown: str = Field(description="Its address; for a webhook without the path, which may be secret.")
     events: list[str] | None = Field(description="Only these events; null for all.")
-    owner: str | None = Field(description="Whose own it is; null: an admin set it up for the service.")
+    owner: str | None = Field(description="The member who receives it; null: an admin added it for the service.")
     member: str | None = Field(description="Only of this member's runs; null for all.")
     team: str | None = Field(description="Only of this team's runs; null for all.")
-    tries: int = Field(description="How often the next news was tried in vain.")
-    next_at: Moment = Field(description="When it is tried again; null: at once.")
-    trouble: str = Field(description="Why it did not arrive; else empty.")
+    tries: int = Field(description="Failed attempts to deliver the next notification.")
+    next_at: Moment = Field(description="The time of the next attempt; null: at once.")
+    trouble: str = Field(description="Why the last attempt failed; else empty.")
 
 
 class EventState(Part):
     """An event that can be chosen."""
 
     name: str = Field(description="Its name.")
-    when: str = Field(description="When it is told.")
+    when: str = Field(description="When it occurs.")
 
 
 class NewsAnswer(Part):
-    """Where news goes, as far as the asking member may see."""
+    """The receivers that the member may see."""
 
     mails: bool = Field(description="Whether this service can send mail.")
     receivers: list[ReceiverState] = Field(description="Your own; for an admin also those of the service.")
@@ -80,14 +84,14 @@ class NewsAnswer(Part):
 
 
 class Tried(Part):
-    """How a test went."""
+    """The result of a test message."""
 
     trouble: str = Field(description="Why the message did not arrive; empty: it did.")
 
 
 @router.get("/news", responses=error_responses(409))
 def list_receivers(state: CurrentState, who: Viewer) -> NewsAnswer:
-    """Where news of runs goes, and whether it arrives."""
+    """The receivers of notifications, and the state of their delivery."""
     member, found = _whose(state, who)
     told = [ReceiverState(**part_fields(ReceiverState, each, events=_listed(each.events))) for each in found.of(member)]
     events = [EventState(name=name, when=when) for name, when in EVENTS.items()]
@@ -96,12 +100,12 @@ def list_receivers(state: CurrentState, who: Viewer) -> NewsAnswer:
 
 @router.post("/news", status_code=201, responses=STATUSES)
 def add_receiver(body: AskedReceiver, state: CurrentState, who: FullScopeMember) -> AddedReceiver:
-    """Send news there from now on, until it arrives: at least once, in order."""
+    """Add a receiver. From now on it gets notifications at least once and in order, with retries."""
     member, found = _whose(state, who)
     with audited(state, who, "add receiver", body.name or body.kind) as note:
         if body.own and (body.kind != "mail" or body.member is not None or body.team is not None):
             raise Refusal(
-                422, "your own news comes by mail, and is of your runs; all else an admin adds, with own: false"
+                422, "your own news is mailed and about your own runs; anything else needs an admin, with own: false"
             )
         if not body.own and member.role is not Role.ADMIN:
             raise Refusal(403, f"{member.name} is a {member.role}; this needs an admin: ask one")
@@ -116,7 +120,7 @@ def add_receiver(body: AskedReceiver, state: CurrentState, who: FullScopeMember)
 
 @router.delete("/news/{number}", status_code=204, responses=STATUSES)
 def remove_receiver(number: Number, state: CurrentState, who: FullScopeMember) -> Response:
-    """Send nothing there any more."""
+    """Remove a receiver."""
     member, found = _whose(state, who)
     with audited(state, who, "remove receiver", str(number)), unknown_is_404():
         found.remove(found.get(number, member))
@@ -125,13 +129,13 @@ def remove_receiver(number: Number, state: CurrentState, who: FullScopeMember) -
 
 @router.post("/news/{number}/test", responses=STATUSES)
 def try_receiver(number: Number, request: Request, state: CurrentState, who: FullScopeMember) -> Tried:
-    """Send a test message there, once, and say how that went."""
+    """Send one test message, and report whether it arrived."""
     member, found = _whose(state, who)
     with unknown_is_404():
         receiver = found.get(number, member)
     rates_of(request).count("news-test", member.name)
     now = found.now()
-    words = f"{member.name} has sent this to see that news arrives. It does."
+    words = f"{member.name} sent this test message. It has arrived."
     news = Notification(int(now.timestamp() * 1_000), "", TEST, now, words, link=state.settings.public_url or "")
     with audited(state, who, "test receiver", str(number)) as note:
         trouble = senders_by_kind(found.now, state.settings.mail)[receiver.kind].send(receiver, news)
@@ -148,7 +152,7 @@ def _whose(state: State, who: Member | None) -> tuple[Member, Receivers]:
 
 def _check_mail(state: State, address: str) -> None:
     if state.settings.mail is None:
-        raise WrongState("this service sends no mail; its operator names a mail server with: mlcd service --mail-file")
+        raise WrongState("this service sends no mail; its operator can set a mail server: mlcd service --mail-file")
     state.settings.mail.check(address)
 
 

@@ -1,4 +1,4 @@
-"""A new run of an earlier run's job, under other limits: POST /runs/{run}/again. Roles and yes as of any other."""
+"""Runs an earlier run's job again, maybe under other limits: POST /runs/{run}/again."""
 
 from dataclasses import asdict, replace
 from math import inf
@@ -26,7 +26,7 @@ Word = Annotated[str | None, Field(max_length=40)]
 
 
 class Again(RequestBody):
-    """What is asked of the new run; what is not said is as it was."""
+    """The changes for the new run; what is not given stays as it was."""
 
     goal: Literal["fastest", "cheapest", "knee", "per-dollar"] | None = Field(
         default=None, description="The objective."
@@ -36,15 +36,15 @@ class Again(RequestBody):
     launch: bool = Field(default=False, description="Also run what is decided.")
     yes: bool = Field(
         default=False,
-        description="Agrees to spend real money. Without it a place that rents is refused with 409 and `asks`.",
+        description="Agrees to spend real money; without it, a place that rents is refused with 409 and `asks`.",
     )
 
 
 class JobFile(Part):
-    """What a run was read from."""
+    """The job file and the options of a submission."""
 
     run: str = Field(description="The run's name.")
-    kind: str = Field(description="The command that it is for.")
+    kind: str = Field(description="The command, such as train.")
     name: str = Field(description="The file's name.")
     job: str = Field(description="The text of the job file.")
     options: dict[str, str | bool | int | float | list[str] | dict[str, int] | None] = Field(
@@ -54,7 +54,7 @@ class JobFile(Part):
 
 @router.post("/runs/{run}/again", status_code=202, responses=error_responses(404, 409, 413, 415, 422))
 def run_again(run: Named, state: CurrentState, who: Submitter, body: Again | None = None) -> Accepted:
-    """Submit the job of a run anew, by whoever asks, who pays for it. Its measurements are not taken over."""
+    """Submit the job of a run again. The member who asks owns and pays for it. Measurements are not reused."""
     asked = body or Again()
     with audited(state, who, "submit", run) as note:
         job, before = _earlier(state, run)
@@ -71,7 +71,7 @@ def run_again(run: Named, state: CurrentState, who: Submitter, body: Again | Non
 
 @router.get("/runs/{run}/job", summary="The job file of a run", responses=error_responses(404))
 def job_file(run: Named, state: CurrentState, who: Viewer) -> JobFile:
-    """As it was submitted, with the options beside it; of a run of the command line no text is kept."""
+    """The job file and the options as submitted. For runs of the command line, they are not stored."""
     with unknown_is_404():
         name = _named(state, run)
     submission = state.ledger.submission(name)
@@ -82,7 +82,7 @@ def job_file(run: Named, state: CurrentState, who: Viewer) -> JobFile:
 
 
 def _earlier(state: State, run: str) -> tuple[Job, Source | None]:
-    """The job of a run as it was submitted, and what it was read from; of one of the command line, as it began."""
+    """The job of a run as submitted, and its source; for a run of the command line, the job as it began."""
     with unknown_is_404():
         name = _named(state, run)
     submission = state.ledger.submission(name)
@@ -90,27 +90,27 @@ def _earlier(state: State, run: str) -> tuple[Job, Source | None]:
         return from_json(submission.request)[0], source_of(submission.request)
     job = state.ledger.account(name).job
     search = job.search
-    most = search.max_probe_usd if search.max_probe_stated else None  # a share of the budget, which may be another now
+    most = search.max_probe_usd if search.max_probe_stated else None  # the default is a share of the budget: recompute
     unlimited = search.max_probe_stated and most is None
     search = replace(search, max_probe_usd=inf if unlimited else most, max_probe_stated=False)
     return replace(job, search=search), None
 
 
 def _named(state: State, run: str) -> str:
-    """The full name of a run, begun or not."""
+    """The full name of a run, started or not."""
     return run if state.ledger.submission(run) is not None else state.ledger.find(run)
 
 
 def _labels_again(state: State, run: str) -> LabelUpdate:
-    """The project and the tags go on; a note is of one run."""
+    """The labels for the new run: project and tags; a note belongs to one run."""
     before = state.ledger.labels_of(_named(state, run))
     return LabelUpdate(before.project, before.tags)
 
 
 def _allowed(job: Job, state: State) -> Job:
-    """The job where this service allows it; on a machine of one's own in its own folder."""
+    """The job confined to what this service allows; in ui mode, in its own folder."""
     allowed = confined(replace(job, on=public_place(job.on, state.settings)), state.settings)
     if allowed.on != job.on:  # a file of nodes, or a recording of another name: not what the run was on
         place = job.on.partition(":")[0]
-        raise UserError(f"on '{place}': the run was at a place that only a command can name; begin it in a terminal")
+        raise UserError(f"on '{place}': only the command line can name this place; start the run in a terminal")
     return replace(allowed, folder=job.folder) if state.settings.mode == "ui" else allowed

@@ -29,25 +29,25 @@ LONGEST = 200
 JSON = "application/json"
 Word = Annotated[str, Field(max_length=LONGEST)]
 Status = Literal["queued", "refused", "searching", "decided", "infeasible", "running", "finished", "failed", "stopped"]
-Standing = Literal[Status, "interrupted"]  # a status, or that of a run that searches or runs and that nobody drives
+Standing = Literal[Status, "interrupted"]  # interrupted: searching or running, but no process drives it
 
 
 class Runs(Part):
-    """Some runs."""
+    """A page of the list of runs."""
 
-    runs: list[Summary] = Field(description="Those that were asked for.")
-    total: int = Field(description="How many pass the filters.")
-    spent_usd: float = Field(description="What all that pass the filters have spent.")
+    runs: list[Summary] = Field(description="The runs.")
+    total: int = Field(description="How many runs pass the filters.")
+    spent_usd: float = Field(description="What all runs that pass the filters have spent.")
 
 
 class LedgerEntry(Part):
-    """An entry as the ledger keeps it."""
+    """An entry of the ledger as stored."""
 
     seq: int = Field(description="Its number.")
-    run: str = Field(description="The run that it is of.")
+    run: str = Field(description="The run's name.")
     written_at: str = Field(description="When it was written: a time of day, ISO 8601.")
     elapsed_s: float = Field(description="Seconds on the run's clock.")
-    entry: dict[str, Any] = Field(description="What it says; `kind` tells what else it has.")
+    entry: dict[str, Any] = Field(description="The entry itself; its keys depend on `kind`.")
 
 
 class LedgerEntries(Part):
@@ -65,11 +65,11 @@ class LedgerRow(Part):
     at: str = Field(description="When it was written: a time of day, ISO 8601.")
     elapsed_s: float = Field(description="Seconds on the run's clock.")
     kind: str = Field(description="What happened.")
-    configuration: str = Field(description="What it is about; else empty.")
+    configuration: str = Field(description="The configuration that it is about; else empty.")
     usd: float | None = Field(description="Dollars that were reserved or paid.")
     seconds: float | None = Field(description="Seconds that were reserved or taken.")
     because: str = Field(description="Why.")
-    spent_usd: float = Field(description="Dollars spent in all up to it.")
+    spent_usd: float = Field(description="Dollars spent up to this entry.")
 
 
 class LedgerRows(Part):
@@ -93,9 +93,9 @@ class RunTable(Part):
     note: str = Field(description="A sentence below the heading.")
     columns: list[RunTableColumn] = Field(description="From left to right.")
     rows: list[list[str]] = Field(description="From top to bottom; each with a cell for every column.")
-    total: list[str] = Field(description="The row below them all; empty where there is none.")
-    chosen: list[int] = Field(description="The rows of what was decided, counted from 0.")
-    folded: bool = Field(description="Whether it is shown only when somebody asks for it.")
+    total: list[str] = Field(description="The row of totals; empty if there is none.")
+    chosen: list[int] = Field(description="The rows of the decision, counted from 0.")
+    folded: bool = Field(description="Whether it is collapsed at first.")
 
 
 class RunTables(Part):
@@ -126,7 +126,7 @@ class SpendMonth(Part):
 class SpendSource(Part):
     """What runs of one kind of cloud have spent."""
 
-    name: Literal["live", "simulated", "recorded"] = Field(description="Only what is live costs money.")
+    name: Literal["live", "simulated", "recorded"] = Field(description="Only live runs cost real money.")
     usd: float = Field(description="Dollars.")
     runs: int = Field(description="How many runs.")
 
@@ -160,13 +160,13 @@ RunName = Annotated[str, Depends(run_in_path)]
 
 
 def run_filter(
-    status: Annotated[Standing | None, Query(description="Only those that stand so.")] = None,
+    status: Annotated[Standing | None, Query(description="Only those with this status.")] = None,
     owner: Annotated[Word | None, Query(description="Only those of this member.")] = None,
     team: Annotated[Word | None, Query(description="Only those of this team.")] = None,
     kind: Annotated[Word | None, Query(description="Only those of this kind, such as train.")] = None,
     project: Annotated[Word | None, Query(description="Only those of this project.")] = None,
     tag: Annotated[
-        list[Word] | None, Query(max_length=20, description="Only those with this tag; repeated: with each.")
+        list[Word] | None, Query(max_length=20, description="Only those with this tag; repeat it for several tags.")
     ] = None,
     text: Annotated[
         Word | None, Query(description="A part of the run's or the job's name, the project, a tag or the note.")
@@ -177,7 +177,7 @@ def run_filter(
     until: Annotated[
         str | None, Query(max_length=40, description="Begun up to the end of this date, or before this time.")
     ] = None,
-    archived: Annotated[Archived, Query(description="Without archived runs, these only, or all.")] = "no",
+    archived: Annotated[Archived, Query(description="no: without archived runs; only: just these; all: both.")] = "no",
 ) -> RunFilter:
     """The runs that are asked for."""
     times = moment(since), moment(until, end=True)
@@ -192,8 +192,8 @@ async def runs(
     order: Annotated[
         Literal["started", "spent", "name"], Query(description="Newest or most expensive first, or by name.")
     ] = "started",
-    limit: Annotated[int, Query(ge=1, le=MOST, description="Runs at the most.")] = 100,
-    offset: Annotated[int, Query(ge=0, le=10**9, description="Runs to pass over.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST, description="The most runs to return.")] = 100,
+    offset: Annotated[int, Query(ge=0, le=10**9, description="Runs to skip.")] = 0,
 ) -> Response:
     """Including those that wait for a worker or were refused."""
     matches = list(filter(only.passes, state.feed.summaries()))
@@ -216,9 +216,11 @@ async def view(
     run: RunName,
     views: CachedViews,
     who: Viewer,
-    if_none_match: Annotated[str | None, Header(max_length=LONGEST, description="The answered `ETag`.")] = None,
+    if_none_match: Annotated[
+        str | None, Header(max_length=LONGEST, description="The `ETag` of an earlier answer.")
+    ] = None,
 ) -> Response:
-    """Everything that is known of it. `ETag` changes with its entries, its progress, and whether it is driven."""
+    """Everything that its page shows. `ETag` changes with its entries, its progress, and whether it is driven."""
     tag = {"ETag": views.tag(run), "Cache-Control": "private, no-cache"}
     if if_none_match == tag["ETag"]:
         return Response(status_code=304, headers=tag)
@@ -232,7 +234,7 @@ async def entries(
     run: RunName,
     who: Viewer,
     after: Annotated[int, Query(ge=0, le=2**63 - 1, description="Only those after this number.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=MOST, description="Entries at the most.")] = MOST,
+    limit: Annotated[int, Query(ge=1, le=MOST, description="The most entries to return.")] = MOST,
 ) -> Response:
     """As stored in the ledger, in order. A run that waits for a worker has none yet."""
     brief, whole = state.feed.run_states[run], await state.feed.whole(run)
@@ -251,7 +253,7 @@ async def ledger(run: RunName, views: CachedViews, who: Viewer) -> Response:
 
 @router.get("/runs/{run}/tables", summary="The run as tables in words", response_model=RunTables, responses=OF_RUN)
 async def tables(run: RunName, views: CachedViews, who: Viewer) -> Response:
-    """What was measured, what is asked, the final run against its forecast, and how the run was made."""
+    """Measurements, goal and limits, the final run compared with its forecast, and how the run was made."""
     body = await views.rendered("tables", run, lambda snapshot: as_json(run_tables(snapshot.lines)))
     return Response(body, media_type=JSON)
 

@@ -1,4 +1,4 @@
-"""Whether the service is up; sign in with a token, sign out, and the current user."""
+"""Health of the service; sign-in with a token, sign-out, and the current user."""
 
 from datetime import date
 from typing import Annotated, Literal
@@ -30,11 +30,11 @@ class Token(RequestBody):
 class Health(Part):
     """The service is up, and its database can be read."""
 
-    ok: bool = Field(description="Whether runs are driven, too.")
+    ok: bool = Field(description="Whether there are also workers to drive runs.")
     trouble: str = Field(description="Why not; else empty.")
     version: str = Field(description="The version of MLCD.")
-    mode: Literal["ui", "service"] = Field(description="Whether it is one person's, or a team's.")
-    provider: str | None = Field(description="The name of the provider that signs members in; null: tokens alone do.")
+    mode: Literal["ui", "service"] = Field(description="ui: for a single user; service: for a team.")
+    provider: str | None = Field(description="The name of the sign-in provider; null: sign-in with tokens only.")
 
 
 class MostOf(Part):
@@ -48,17 +48,17 @@ class MostOf(Part):
 
 
 class Me(Part):
-    """Who asks, what they may do and still spend, and where jobs may run."""
+    """The current user: role, budget, and where their jobs may run."""
 
     name: str | None = Field(description="Their name; null in ui mode.")
-    role: Literal["viewer", "runner", "admin"] = Field(description="What they may do, with the token that they sent.")
-    scope: Literal["read", "run", "full"] = Field(description="Of that token; full: all that their role may.")
+    role: Literal["viewer", "runner", "admin"] = Field(description="Their role with the token of this request.")
+    scope: Literal["read", "run", "full"] = Field(description="The token's scope; full: everything in their role.")
     team: str | None = Field(description="Their team.")
     budget_usd: float | None = Field(description="What they may spend; null for no limit.")
-    budget_per: Literal["total", "month"] = Field(description="Over everything, or over each month anew.")
-    left_usd: float | None = Field(description="The smaller of what is left to them and to their team.")
-    renewed_on: date | None = Field(description="When what was spent of that budget counts no more; null: never.")
-    mode: Literal["ui", "service"] = Field(description="Whether the service is one person's, or a team's.")
+    budget_per: Literal["total", "month"] = Field(description="The budget's period: in total, or each month.")
+    left_usd: float | None = Field(description="What is left of their or their team's budget, whichever is less.")
+    renewed_on: date | None = Field(description="When the budget's next period starts; null: never.")
+    mode: Literal["ui", "service"] = Field(description="ui: for a single user; service: for a team.")
     version: str = Field(description="The version of MLCD.")
     places: list[str] = Field(description="Where jobs may run.")
     recordings: list[str] = Field(description="Recordings that can be replayed.")
@@ -99,7 +99,7 @@ def who_am_i(state: CurrentState, who: Viewer) -> Me:
 def sign_in(body: Token, request: Request, state: CurrentState) -> Response:
     """Exchange a token for a session cookie, which scripts cannot read. Each sign-in makes a new session."""
     if state.members is None:
-        raise WrongState("`mlcd ui` has one user, and no sign-in")
+        raise WrongState("`mlcd ui` has a single user and no sign-in")
     rates_of(request).count("sign-in", address_of(request))
     member = state.members.by_token(body.token) if body.token.isascii() else None
     if member is None:

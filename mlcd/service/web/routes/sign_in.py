@@ -1,7 +1,7 @@
-"""Sign in at a provider of OpenID Connect: where the browser goes, and what it comes back with.
+"""Sign-in with an OpenID Connect provider: begin it, and finish it with the provider's answer.
 
-Both are requests of our own page, as signing in with a token is: it sends what the provider put into its address. So no
-address of the service changes anything when a browser only follows a link, and no code is in an address that we log.
+Our own page sends both requests, with the parameters that the provider put into the page's URL. So following a link
+never changes anything (no login CSRF), and no authorization code appears in a URL that we log.
 """
 
 from datetime import timedelta
@@ -25,28 +25,28 @@ from mlcd.service.web.state import CurrentState, State
 
 router = APIRouter(tags=["session"])
 PENDING = "mlcd_sign_in"
-"""The cookie of a browser that is at the provider."""
+"""The cookie of a browser with a pending sign-in."""
 LONGEST_CODE = 8_000
 
 
 class Address(Part):
     """Where to sign in."""
 
-    url: str = Field(description="The provider's address, with what it needs to know.")
+    url: str = Field(description="The provider's URL, with its parameters.")
 
 
 class Returned(RequestBody):
-    """What the provider put into the address of the page that it sent the browser back to."""
+    """The parameters with which the provider redirected the browser to our page."""
 
-    state: Annotated[str, Field(max_length=200)] = Field(description="As it was sent.")
-    code: Annotated[str, Field(max_length=LONGEST_CODE)] | None = Field(None, description="For the token.")
-    iss: Annotated[str, Field(max_length=400)] | None = Field(None, description="Which provider it is.")
-    error: Annotated[str, Field(max_length=200)] | None = Field(None, description="Why there is no code.")
+    state: Annotated[str, Field(max_length=200)] = Field(description="The state of the sign-in.")
+    code: Annotated[str, Field(max_length=LONGEST_CODE)] | None = Field(None, description="The authorization code.")
+    iss: Annotated[str, Field(max_length=400)] | None = Field(None, description="The issuer.")
+    error: Annotated[str, Field(max_length=200)] | None = Field(None, description="The error code if there is no code.")
 
 
 @router.post("/sign-in", responses=error_responses(409, 413, 415, 502))
 def begin_sign_in(request: Request, response: Response, state: CurrentState) -> Address:
-    """Begin to sign in at the provider; the answer's cookie is needed to come back."""
+    """Begin a sign-in with the provider. The answer's cookie is needed to finish it."""
     provider, members = _provider(state)
     rates_of(request).count("sign-in", address_of(request))
     try:
@@ -60,7 +60,7 @@ def begin_sign_in(request: Request, response: Response, state: CurrentState) -> 
 
 @router.post("/sign-in/callback", status_code=204, responses=error_responses(409, 413, 415, 502))
 def finish_sign_in(body: Returned, request: Request, state: CurrentState) -> Response:
-    """Come back from the provider: a session, for who is let in. Each sign-in can be finished once."""
+    """Finish a sign-in with the provider's answer, and open a session. Each sign-in can be finished once."""
     provider, members = _provider(state)
     try:
         entered = _entered(provider, members, request, body)
@@ -84,7 +84,7 @@ def _entered(provider: Provider, members: Members, request: Request, body: Retur
         raise SignInRefused(BEGIN_AGAIN)
     pending = PendingSignIns(members.database, members.now).take(secret, body.state)
     if not body.code:
-        word = body.error if body.error and is_error_word(body.error) else "it does not say why"
+        word = body.error if body.error and is_error_word(body.error) else "it gives no reason"
         raise SignInRefused(f"{provider.shown} did not sign you in: {word}")
     claims = provider.claims(pending, body.code, body.iss)
     account = Account(provider.settings.issuer, claims["sub"])
@@ -97,7 +97,7 @@ def _entered(provider: Provider, members: Members, request: Request, body: Retur
 
 
 def _refused(request: Request, state: State, error: MlcdError) -> Refusal:
-    """Written to the audit log; whoever guesses is slowed down."""
+    """Write a refused sign-in to the audit log, and count it for the rate limit, which slows down guessing."""
     rates_of(request).count("sign-in", address_of(request))
     state.audit.write(address_of(request), "sign in", "", "refused", public_message(error))
     return Refusal(502 if isinstance(error, ProviderFault) else 403, str(error))
@@ -105,5 +105,5 @@ def _refused(request: Request, state: State, error: MlcdError) -> Refusal:
 
 def _provider(state: State) -> tuple[Provider, Members]:
     if state.provider is None or state.members is None:
-        raise WrongState("no provider signs members in here; use a token")
+        raise WrongState("this service has no sign-in provider; use a token")
     return state.provider, state.members

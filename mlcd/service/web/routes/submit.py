@@ -1,4 +1,4 @@
-"""New runs: POST /runs submits one, POST /checks shows what it would be.
+"""New runs: POST /runs submits one, POST /checks previews it.
 
 Nothing of a request is parsed in this process: a child process reads the text and returns a job as JSON
 (`web/reading.py`). The job is then confined to the service's places and names (`web/places.py`), and submitted in one
@@ -48,12 +48,12 @@ Option = Annotated[Word | bool | int | float | list[Word] | dict[Word, int] | No
 
 
 class Asked(RequestBody):
-    """A job to be searched for: a job file's text and options as the command line has them."""
+    """A submission: the text of a job file, and options as on the command line."""
 
     kind: str = Field(
         max_length=40,
         pattern="^[a-z][a-z0-9-]*$",
-        description="The command that it is for: train, tune, scale, serve, or that of an added planner.",
+        description="The command: train, tune, scale, serve, or that of an added planner.",
     )
     job: Text = Field(default="", description="The text of a job file.")
     options: dict[Annotated[str, Field(max_length=40)], Option] = Field(
@@ -61,7 +61,7 @@ class Asked(RequestBody):
     )
     launch: bool = Field(default=False, description="Also run what is decided.")
     yes: bool = Field(
-        False, description="Agrees to spend real money. Without it a place that rents is refused with 409 and `asks`."
+        False, description="Agrees to spend real money; without it, a place that rents is refused with 409 and `asks`."
     )
     upload: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = Field(
         None, description="To serve a model: the hash that POST /uploads answered."
@@ -69,12 +69,12 @@ class Asked(RequestBody):
     model: Word | None = Field(default=None, description="To serve a model of `recorded:NAME`: its name there.")
     knobs: Text | None = Field(None, description="To serve a model: the text of a file of knobs.")
     name: Word | None = Field(default=None, description="The job file's, for messages.")
-    project: Word | None = Field(default=None, description="The project that the run is of: a word.")
-    tags: list[Word] = Field([], max_length=MOST_TAGS, description="Tags that the run gets: words.")
+    project: Word | None = Field(default=None, description="The run's project: a word.")
+    tags: list[Word] = Field([], max_length=MOST_TAGS, description="The run's tags: words.")
 
 
 class Accepted(Part):
-    """A run that waits for a worker. `note`: why it has to wait, if that is known; else empty."""
+    """A run that waits for a worker. `note`: why it has to wait, if known; else empty."""
 
     run: str = Field(description="The run's name.")
     note: str = Field(default="", description="What keeps it waiting, if that is known; else empty.")
@@ -114,7 +114,7 @@ def check_run(body: Asked, state: CurrentState, who: Submitter) -> Previewed:
 
 
 def _ahead(job: Job) -> Ahead:
-    """What cannot be computed here is no reason to refuse the job: why not is told as its outlook."""
+    """The outlook; if it cannot be computed, that is no reason to refuse the job, and the outlook says why."""
     try:
         return read_ahead(in_child_process("the outlook", SPACE, ahead_of, to_json(job, False)))
     except UserError as error:
@@ -166,14 +166,14 @@ def _read(state: State, body: Asked) -> Job:
         text = in_child_process(name, TEXT, job_of_text, body.kind, body.job, body.options, name)
     job, _ = from_json(text)
     if not job.name.strip() or len(job.name) > LONGEST_NAME or not job.name.isprintable():
-        raise UserError(f"name: 1 to {LONGEST_NAME} letters, all of them printable, and not only blanks")
+        raise UserError(f"name: 1 to {LONGEST_NAME} printable characters, and not only spaces")
     return confined(job, state.settings)
 
 
 def _served(state: State, body: Asked) -> str:
     """A job that serves a model, as JSON."""
     if body.job.strip():
-        raise UserError("serve takes no job file: name an upload or a recorded model, and give the rest in options")
+        raise UserError("serve takes no job file: name an upload or a recorded model, and use options for the rest")
     chosen = parse_options("serve", body.options)
     on = str(chosen.get("on") or "local")
     kind, _, folder = internal_place(on, state.settings).partition(":")

@@ -33,7 +33,7 @@ class NewMember(RequestBody):
     role: RoleName = Field(description="What they may do.")
     team: Name | None = Field(default=None, description="Their team.")
     budget_usd: Usd | None = Field(default=None, description="What they may spend; null for no limit.")
-    budget_per: Time = Field(default="total", description="Over everything, or over each month anew.")
+    budget_per: Time = Field(default="total", description="The budget's period: in total, or each month.")
 
 
 class MemberChange(RequestBody):
@@ -42,30 +42,30 @@ class MemberChange(RequestBody):
     role: RoleName | None = Field(default=None, description="What they may do.")
     team: Name | None = Field(default=None, description="Their team; null for none.")
     budget_usd: Usd | None = Field(default=None, description="What they may spend; null for no limit.")
-    budget_per: Time | None = Field(default=None, description="Over everything, or over each month anew.")
+    budget_per: Time | None = Field(default=None, description="The budget's period: in total, or each month.")
 
 
 class NewAccount(RequestBody):
     """Somebody's account at the sign-in provider."""
 
-    issuer: str = Field(min_length=1, max_length=400, description="The provider, as it writes itself.")
-    subject: str = Field(min_length=1, max_length=400, description="Who they are there: the claim `sub`.")
+    issuer: str = Field(min_length=1, max_length=400, description="The provider's issuer URL.")
+    subject: str = Field(min_length=1, max_length=400, description="The account's subject: the claim `sub`.")
 
 
 class TeamBudget(RequestBody):
     """The budget of a team's runs together, null for no limit; without `budget_per` its period stays."""
 
     budget_usd: Usd | None = Field(description="Dollars; null for no limit.")
-    budget_per: Time | None = Field(None, description="Over everything, or over each month anew; as before, if null.")
+    budget_per: Time | None = Field(None, description="The period: in total, or each month; null: as before.")
 
 
 class Spent(Part):
     """A budget, what was spent in its period, and what active runs can still spend: null if one has no limit."""
 
     budget_usd: float | None = Field(description="What may be spent; null for no limit.")
-    budget_per: Time = Field(description="Over everything, or over each month anew.")
-    spent_usd: float = Field(description="What was spent in that time.")
-    claimed_usd: Finite = Field(description="What runs can still spend; null, if one of them has no limit.")
+    budget_per: Time = Field(description="The budget's period: in total, or each month.")
+    spent_usd: float = Field(description="What was spent in the period.")
+    claimed_usd: Finite = Field(description="What runs can still spend; null if one of them has no limit.")
 
 
 class MemberAnswer(Spent):
@@ -74,7 +74,7 @@ class MemberAnswer(Spent):
     name: str = Field(description="Their name.")
     role: RoleName = Field(description="What they may do.")
     team: str | None = Field(description="Their team.")
-    left_usd: float | None = Field(description="What they may still ask for; null for no limit.")
+    left_usd: float | None = Field(description="What is left for new runs; null for no limit.")
 
 
 class MembersAnswer(Part):
@@ -149,7 +149,7 @@ def renew_token(name: MemberName, state: CurrentState, who: Admin) -> TokenAnswe
 
 @router.put("/members/{name}/account", status_code=204, responses=STATUSES)
 def link_member(name: MemberName, body: NewAccount, state: CurrentState, who: Admin) -> Response:
-    """From now on this account at the sign-in provider is that member."""
+    """Link an account at the sign-in provider to a member."""
     account = Account(body.issuer, body.subject)
     with audited(state, who, "link member", name) as note, unknown_is_404():
         note.detail = str(account)
@@ -159,7 +159,7 @@ def link_member(name: MemberName, body: NewAccount, state: CurrentState, who: Ad
 
 @router.delete("/members/{name}/account", status_code=204, responses=STATUSES)
 def unlink_member(name: MemberName, state: CurrentState, who: Admin) -> Response:
-    """No account is that member any more; their sessions end, their token stays."""
+    """Remove the link to the account at the sign-in provider. Sessions end; the member's own token stays."""
     with audited(state, who, "unlink member", name), unknown_is_404():
         _identities(state).unlink(name)
     return Response(status_code=204)

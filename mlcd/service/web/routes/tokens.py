@@ -1,6 +1,6 @@
-"""A member's own tokens: named ones for programs, and the one that an admin gave them.
+"""A member's own tokens: named ones for programs, and the unnamed one that an admin gave them.
 
-Only who came with that one, or signed in with it, may make or end tokens: a named token that leaks cannot renew itself.
+Making and ending tokens needs a session or the unnamed token: a named token that leaks cannot renew itself.
 """
 
 from datetime import UTC, datetime
@@ -29,8 +29,8 @@ STATUSES = error_responses(404, 409, 413, 415, 422)
 class NewToken(RequestBody):
     """A token for a program."""
 
-    name: str = Field(min_length=1, max_length=60, description="What you call it, such as ci.")
-    scope: Literal["read", "run"] = Field(default="read", description="To look; or to start and end runs, too.")
+    name: str = Field(min_length=1, max_length=60, description="Its name, such as ci.")
+    scope: Literal["read", "run"] = Field(default="read", description="read: look; run: also start and end runs.")
     days: Annotated[int, Field(ge=1, le=LONGEST_DAYS)] | None = Field(
         default=90, description="How many days it lasts; null: until it is revoked."
     )
@@ -39,12 +39,12 @@ class NewToken(RequestBody):
 class TokenState(Part):
     """A token; its secret is not kept."""
 
-    name: str = Field(description="What you call it.")
-    scope: Literal["read", "run"] = Field(description="What may be done with it.")
+    name: str = Field(description="Its name.")
+    scope: Literal["read", "run"] = Field(description="What it allows.")
     created_at: Moment = Field(description="When it was made: a time of day, ISO 8601.")
-    expires_at: Moment = Field(description="When it ends; null: when it is revoked.")
+    expires_at: Moment = Field(description="When it expires; null: not before it is revoked.")
     used_at: Moment = Field(description="Its last use, to the minute; null for never.")
-    expired: bool = Field(description="Whether it has ended.")
+    expired: bool = Field(description="Whether it has expired.")
 
 
 class MyTokens(Part):
@@ -57,7 +57,7 @@ class MadeToken(Part):
     """A new token, which is shown only once."""
 
     member: str = Field(description="Whose it is.")
-    name: str = Field(description="Its name; empty for the one that an admin gave.")
+    name: str = Field(description="Its name; empty for the unnamed one.")
     token: str = Field(description="The token.")
     expires_at: Moment = Field(description="When it ends; null: when it is revoked.")
 
@@ -66,12 +66,12 @@ class MadeToken(Part):
 def list_tokens(state: CurrentState, who: Viewer) -> MyTokens:
     """Your named tokens, with their last use."""
     name, found = _whose(state, who)
-    return MyTokens(tokens=[_told(each) for each in found.all(name)])
+    return MyTokens(tokens=[_token_state(each) for each in found.all(name)])
 
 
 @router.post("/tokens", status_code=201, responses=STATUSES)
 def make_token(body: NewToken, state: CurrentState, who: FullScopeMember) -> MadeToken:
-    """Make a token for a program. It may never more than you, and not make or end tokens."""
+    """Make a named token. It can never do more than you can, and cannot make or end tokens."""
     name, found = _whose(state, who)
     with audited(state, who, "make token", body.name) as note:
         made, secret = found.add(name, body.name, Scope(body.scope), body.days)
@@ -81,7 +81,7 @@ def make_token(body: NewToken, state: CurrentState, who: FullScopeMember) -> Mad
 
 @router.post("/tokens/{name}/rotate", status_code=201, responses=STATUSES)
 def rotate_token(name: TokenName, state: CurrentState, who: FullScopeMember) -> MadeToken:
-    """A new secret for a token of yours, which lasts as long again; the old one is void at once."""
+    """Replace the secret of a named token and restart its lifetime; the old secret is void at once."""
     member, found = _whose(state, who)
     with audited(state, who, "rotate token", name) as note, unknown_is_404():
         made, secret = found.rotate(member, name)
@@ -100,7 +100,7 @@ def revoke_token(name: TokenName, state: CurrentState, who: FullScopeMember) -> 
 
 @router.post("/me/token", status_code=201, responses=STATUSES)
 def renew_own_token(state: CurrentState, who: FullScopeMember) -> MadeToken:
-    """A new one for the token that an admin gave you. The old one and all your sessions end; named tokens stay."""
+    """Replace the token that an admin gave you. The old one and all your sessions end; named tokens stay."""
     member, _ = _whose(state, who)
     with audited(state, who, "renew token", member):
         secret = _members(state).renew(member, keep_named=True)
@@ -119,7 +119,7 @@ def _members(state: State) -> Members:
     return state.members
 
 
-def _told(token: NamedToken) -> TokenState:
+def _token_state(token: NamedToken) -> TokenState:
     return TokenState(**part_fields(TokenState, token, scope=token.scope.value))
 
 
@@ -128,4 +128,4 @@ def _made(member: str, made: NamedToken, secret: str) -> MadeToken:
 
 
 def _words(made: NamedToken) -> str:
-    return f"{made.scope}, {f'until {made.expires_at:%Y-%m-%d}' if made.expires_at else 'without an end'}"
+    return f"{made.scope}, {f'until {made.expires_at:%Y-%m-%d}' if made.expires_at else 'does not expire'}"

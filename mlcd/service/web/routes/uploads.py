@@ -53,17 +53,17 @@ BODY = {"required": True, "content": {BYTES: {"schema": {"type": "string", "form
 
 
 class UploadedOperator(Part):
-    """One kind of operator. `share`: of a pass's time; null if the model could not be run."""
+    """A kind of operator in a model."""
 
     kind: str = Field(description="The operator.")
-    count: int = Field(description="Its calls in one pass.")
-    share: float | None = Field(description="Its share of a pass's time; null where no pass could be made.")
+    count: int = Field(description="Its calls in one forward pass.")
+    share: float | None = Field(description="Its share of the pass's time; null if the model could not be run.")
 
 
 class UploadedFacts(Part):
-    """What is known of a model before any trial; parameters in billions, weights in MiB."""
+    """What is known about a model before any trial."""
 
-    family: str = Field(description="The family of architectures that it is of.")
+    family: str = Field(description="Its family of architectures.")
     inputs: str = Field(description="The kind of its input.")
     weights_mb: float | None = Field(description="Its weights, in 2**20 bytes.")
     parameters: float | None = Field(description="Its parameters, in billions.")
@@ -76,8 +76,8 @@ class Uploaded(Part):
     upload: str = Field(description="The SHA-256 of its file: what to submit.")
     name: str = Field(description="The file's name.")
     size: int = Field(description="Its bytes.")
-    facts: UploadedFacts = Field(description="What is known of it.")
-    operators: list[UploadedOperator] = Field(description="What it is made of, the longest first.")
+    facts: UploadedFacts = Field(description="What is known about it.")
+    operators: list[UploadedOperator] = Field(description="Its operators, the most expensive first.")
 
 
 @router.post("/uploads", status_code=201, responses=error_responses(413, 415, 422), openapi_extra={"requestBody": BODY})
@@ -108,7 +108,7 @@ def _check_quota(state: State, who: Member | None, uploads: Uploads, more: int) 
     """Refuse bytes beyond the member's quota."""
     most = state.settings.limits.uploads_mb_each << 20
     if who is not None and (used := uploads.bytes_of(who.name)) + more > most:
-        raise Refusal(413, f"{who.name} has {used >> 20} MB of models here, and {most >> 20} MB are the most")
+        raise Refusal(413, f"{who.name} has uploaded {used >> 20} MB of models, and {most >> 20} MB are the most")
 
 
 def _store(state: State, who: Member | None, uploads: Uploads, incoming: Incoming, name: str) -> Upload:

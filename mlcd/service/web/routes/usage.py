@@ -1,4 +1,4 @@
-"""What the machines of a launch used while its job ran."""
+"""The CPU, memory and GPU usage of a launch's machines."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -23,8 +23,8 @@ class MeasuredMachine(Part):
     """A machine, or a share of one."""
 
     name: str = Field(description="What it is called.")
-    cores: float = Field(description="How many cores the job may use there.")
-    memory_gib: float = Field(description="How much memory the job may use there.")
+    cores: float = Field(description="Cores that the job may use.")
+    memory_gib: float = Field(description="Memory in GiB that the job may use.")
 
 
 class MeasuredGpu(Part):
@@ -35,24 +35,24 @@ class MeasuredGpu(Part):
 
 
 class UsagePoint(Part):
-    """What was used since the point before; a value for each machine or GPU, null where it was not read."""
+    """Usage since the previous point; a value for each machine or GPU, null if it was not read."""
 
     t: float = Field(description="Seconds since the record began.")
     cpu: list[float | None] = Field(description="Cores that were busy.")
-    memory: list[float | None] = Field(description="Memory in GiB that cannot be taken back, on average.")
-    peak: list[float | None] = Field(description="The most of it.")
+    memory: list[float | None] = Field(description="Average memory in GiB, without reclaimable cache.")
+    peak: list[float | None] = Field(description="Peak memory in GiB, without reclaimable cache.")
     gpu: list[float | None] = Field(description="Percent of the time that each GPU was busy.")
-    gpu_memory: list[float | None] = Field(description="The most GiB that each GPU used.")
-    logs: dict[str, int] = Field(description="Bytes that the log of each process had by then.")
+    gpu_memory: list[float | None] = Field(description="Peak memory of each GPU in GiB.")
+    logs: dict[str, int] = Field(description="Size in bytes of each process's log at this time.")
 
 
 class PeakOfMemory(Part):
     """The machine that came closest to its limit."""
 
     machine: str = Field(description="Its name.")
-    used_gib: float = Field(description="The most that was seen.")
-    of_gib: float = Field(description="What it may use.")
-    share: float = Field(description="The one in the other: at 1 a process is killed.")
+    used_gib: float = Field(description="Its peak in GiB.")
+    of_gib: float = Field(description="Its limit in GiB.")
+    share: float = Field(description="Peak divided by limit; at 1 a process is killed.")
 
 
 class MachineUsage(Part):
@@ -60,13 +60,15 @@ class MachineUsage(Part):
 
     launch: int = Field(description="Which launch of the run it is of.")
     began_at: str | None = Field(description="When the record began: a time of day, ISO 8601.")
-    machines: list[MeasuredMachine] = Field(description="None where nothing is measured, as on Ray and SkyPilot.")
+    machines: list[MeasuredMachine] = Field(
+        description="The machines; empty where nothing is measured (Ray, SkyPilot)."
+    )
     gpus: list[MeasuredGpu] = Field(description="The launch's GPUs.")
-    points: list[UsagePoint] = Field(description="In the order of time; a long record is thinned out.")
-    sentence: str = Field(description="The same in one line.")
-    cpu_share: float | None = Field(description="The share of all cores that was busy, on average.")
-    gpu_percent: float | None = Field(description="How busy the GPUs were, on average.")
-    memory_peak: PeakOfMemory | None = Field(description="The most memory, and the limit.")
+    points: list[UsagePoint] = Field(description="In order of time; a long record is thinned out.")
+    sentence: str = Field(description="A summary in one line.")
+    cpu_share: float | None = Field(description="The average share of all cores that was busy.")
+    gpu_percent: float | None = Field(description="The average GPU utilization in percent.")
+    memory_peak: PeakOfMemory | None = Field(description="The peak of memory, and the limit.")
 
 
 @router.get("/runs/{run}/usage", summary="What the machines of a launch used")
@@ -78,12 +80,12 @@ async def usage(
 
     def used() -> MachineUsage:
         number, _ = kept.open(launch, 0)
-        return _told(number, kept.usage(number) or Usage(0.0, (), (), ()))
+        return _machine_usage(number, kept.usage(number) or Usage(0.0, (), (), ()))
 
     return await asyncio.to_thread(used)
 
 
-def _told(launch: int, usage: Usage) -> MachineUsage:
+def _machine_usage(launch: int, usage: Usage) -> MachineUsage:
     began_at = datetime.fromtimestamp(usage.started_at, UTC).isoformat(timespec="seconds") if usage.lines else None
     machines = [MeasuredMachine.model_validate(each) for each in usage.machines]
     gpus = [MeasuredGpu.model_validate(each) for each in usage.gpus]

@@ -25,11 +25,11 @@ PING = b": ping\n\n"
 router = APIRouter(tags=["watch"])
 EVENTS = "text/event-stream"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-_DATA = "JSON: what happened, to which run, and in words. Of `progress`: the `run`, and `progress` as in its page."
+_DATA = "JSON: the event, its run, and words. For `progress`: the `run`, and `progress` as in GET /runs/{run}."
 EVENT = {
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": "Of an entry, its number. Nothing else has one."},
+        "id": {"type": "string", "description": "The number of an entry; other events have none."},
         "event": {"enum": ["entry", "progress", "state", "end"], "description": "What happened."},
         "data": {"type": "string", "description": _DATA},
     },
@@ -69,7 +69,7 @@ async def watch(
 async def watch_all(
     state: CurrentState, who: Viewer, after: Number = None, last_event_id: LastSeen = None
 ) -> StreamingResponse:
-    """`entry` and `state` of every run, from now on or after the number; endless."""
+    """`entry` and `state` events of all runs, from now on or after the number; endless."""
     last = _number(last_event_id, after)
     return StreamingResponse(_ended_by_errors(of_all(state.feed, last)), media_type=EVENTS, headers=HEADERS)
 

@@ -1,4 +1,4 @@
-"""The workers and the queue: who drives what since when, and how long somebody has to wait."""
+"""The workers, the runs that they drive, and the queue."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -32,38 +32,38 @@ class DrivenRun(Part):
 
 
 class WorkerState(Part):
-    """A worker. One of an older MLCD does not say where it runs."""
+    """A worker. An older version of MLCD does not report its host, process and slots."""
 
     number: int = Field(description="Its number in the queue.")
-    host: str = Field(description="The machine it runs on; empty if it did not say.")
-    process: int | None = Field(description="Its process there.")
-    slots: int | None = Field(description="Runs that it drives at once.")
-    version: str = Field(description="Its version of MLCD; empty if it did not say.")
-    since: Moment | None = Field(description="When it began.")
-    seen_at: Moment = Field(description="Its last sign of life.")
-    silent_s: float = Field(description="Seconds since then.")
-    alive: bool = Field(description="Whether that is recent.")
-    runs: list[DrivenRun] = Field(description="What it drives.")
+    host: str = Field(description="The machine it runs on; empty if not reported.")
+    process: int | None = Field(description="Its process id there.")
+    slots: int | None = Field(description="The most runs that it drives at once.")
+    version: str = Field(description="Its version of MLCD; empty if not reported.")
+    since: Moment | None = Field(description="When it started.")
+    seen_at: Moment = Field(description="Its last heartbeat.")
+    silent_s: float = Field(description="Seconds since the last heartbeat.")
+    alive: bool = Field(description="Whether the last heartbeat is recent.")
+    runs: list[DrivenRun] = Field(description="The runs that it drives.")
 
 
 class QueuedRun(Part):
-    """A run that waits."""
+    """A run in the queue."""
 
-    place: int = Field(description="Its place in the queue, from 1; it changes as other runs end.")
+    place: int = Field(description="Its position in the queue, from 1; it may change as other runs end.")
     run: str = Field(description="The run's name.")
     errand: ErrandName
     member: Owner
-    since: Moment | None = Field(description="Since when it waits.")
-    not_before: Moment | None = Field(description="It is tried again then; null: as soon as it is its turn.")
+    since: Moment | None = Field(description="When it was queued.")
+    not_before: Moment | None = Field(description="The time of its next retry; null: as soon as it is its turn.")
 
 
 class WorkersAnswer(Part):
     """The workers and the queue at one moment."""
 
-    at: Moment = Field(description="The moment.")
-    workers: list[WorkerState] = Field(description="Those that are alive, and those that are not and still have a run.")
-    waiting: list[QueuedRun] = Field(description="What waits, whose turn is next first.")
-    trouble: str = Field(description="What keeps everybody waiting; else empty.")
+    at: Moment = Field(description="The time of this answer.")
+    workers: list[WorkerState] = Field(description="Live workers, and dead ones that still have a run.")
+    waiting: list[QueuedRun] = Field(description="The queue, in the order of turns.")
+    trouble: str = Field(description="Why no run is being taken; else empty.")
 
 
 class DriverAnswer(Part):
@@ -71,20 +71,20 @@ class DriverAnswer(Part):
 
     run: str = Field(description="The run's name.")
     state: Literal["waits", "driven", "silent", "nobody"] = Field(
-        description="silent: its worker gives no sign of life; nobody: it neither waits nor is driven."
+        description="silent: its worker sends no heartbeat; nobody: it is neither queued nor driven."
     )
-    words: str = Field(description="The same in a sentence; empty if nobody has anything to do with it.")
-    place: int | None = Field(description="Its place in the queue, from 1.")
-    waiting: int = Field(description="How many runs wait in all.")
+    words: str = Field(description="The state in a sentence; empty for nobody.")
+    place: int | None = Field(description="Its position in the queue, from 1.")
+    waiting: int = Field(description="The length of the queue.")
     worker: int | None = Field(description="The number of its worker.")
     host: str = Field(description="Its worker's machine; else empty.")
-    since: Moment | None = Field(description="Since when it waits, or is driven.")
-    seen_at: Moment | None = Field(description="The last sign of life of its worker.")
+    since: Moment | None = Field(description="Since when it has been queued or driven.")
+    seen_at: Moment | None = Field(description="The last heartbeat of its worker.")
 
 
 @router.get("/workers", summary="Who drives what, and what waits", responses=error_responses())
 async def list_workers(state: CurrentState, who: Viewer) -> WorkersAnswer:
-    """A worker that dies shows within seconds: ten after its last sign of life it is not alive."""
+    """The workers and the queue. A worker counts as dead ten seconds after its last heartbeat."""
     roster = await run_in_threadpool(state.executor.roster)
     return WorkersAnswer(
         at=roster.at.astimezone(UTC).isoformat(),
@@ -96,13 +96,13 @@ async def list_workers(state: CurrentState, who: Viewer) -> WorkersAnswer:
 
 @router.get("/runs/{run}/driver", summary="Who drives a run, or what it waits for", responses=error_responses(404))
 async def driver(run: RunName, state: CurrentState, who: Viewer) -> DriverAnswer:
-    """Its place in the queue while it waits; its worker and that one's last sign of life while it is driven."""
+    """Its position in the queue while it waits; its worker and the last heartbeat while it is driven."""
     roster, is_driven = await run_in_threadpool(state.executor.roster), state.feed.run_states[run].driven
     return driver_of(run, roster, is_driven)
 
 
 def driver_of(run: str, roster: Roster, is_driven: bool) -> DriverAnswer:
-    """`is_driven`: whether a process holds the run's lock, of a worker or of a command in some terminal."""
+    """`is_driven`: whether a process, a worker's or one of the command line, holds the run's lock."""
     if (found := roster.driver(run)) is not None:
         worker, driving = found
         state, words = ("driven", _driven_words(worker)) if worker.alive else ("silent", _silent_words(worker, roster))
@@ -117,9 +117,9 @@ def driver_of(run: str, roster: Roster, is_driven: bool) -> DriverAnswer:
     return _answer(run, roster, state="nobody", words="")
 
 
-def _answer(run: str, roster: Roster, **told: Any) -> DriverAnswer:
+def _answer(run: str, roster: Roster, **known: Any) -> DriverAnswer:
     nothing: dict[str, Any] = {"place": None, "worker": None, "host": "", "since": None, "seen_at": None}
-    return DriverAnswer(run=run, waiting=len(roster.waiting), **(nothing | told))
+    return DriverAnswer(run=run, waiting=len(roster.waiting), **(nothing | known))
 
 
 def _driven_words(worker: Worker) -> str:
@@ -130,7 +130,7 @@ def _silent_words(worker: Worker, roster: Roster) -> str:
     silent_s = (roster.at - worker.seen_at).total_seconds()
     who = f"its worker{f' on {worker.host}' if worker.host else ''}"
     then = "another one takes over" if roster.alive else NO_WORKER
-    return f"{who} has given no sign of life for {format_duration(silent_s)}; {then}"
+    return f"{who} has sent no heartbeat for {format_duration(silent_s)}; {then}"
 
 
 def _worker(worker: Worker, at: datetime) -> WorkerState:
