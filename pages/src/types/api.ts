@@ -6,7 +6,7 @@ export interface components {
     schemas: {
         /**
          * Accepted
-         * @description A run that waits for a worker. `note`: why it has to wait, if that is known; else empty.
+         * @description A run that waits for a worker. `note`: why it has to wait, if known; else empty.
          */
         Accepted: {
             /** @description The run's name. */
@@ -24,7 +24,7 @@ export interface components {
         AddedReceiver: {
             /** @description Its number. */
             number: number;
-            /** @description By which a webhook knows that news is ours; empty for mail. */
+            /** @description With it, a webhook verifies signatures; empty for mail. */
             secret: string;
         };
         /**
@@ -32,12 +32,12 @@ export interface components {
          * @description Where to sign in.
          */
         Address: {
-            /** @description The provider's address, with what it needs to know. */
+            /** @description The provider's URL, with its parameters. */
             url: string;
         };
         /**
          * Again
-         * @description What is asked of the new run; what is not said is as it was.
+         * @description The changes for the new run; what is not given stays as it was.
          */
         Again: {
             /** @description The objective. */
@@ -52,7 +52,7 @@ export interface components {
              */
             launch: boolean;
             /**
-             * @description Agrees to spend real money. Without it a place that rents is refused with 409 and `asks`.
+             * @description Agrees to spend real money; without it, a place that rents is refused with 409 and `asks`.
              * @default false
              */
             yes: boolean;
@@ -106,10 +106,10 @@ export interface components {
         };
         /**
          * Asked
-         * @description A job to be searched for: a job file's text and options as the command line has them.
+         * @description A submission: the text of a job file, and options as on the command line.
          */
         Asked: {
-            /** @description The command that it is for: train, tune, scale, serve, or that of an added planner. */
+            /** @description The command: train, tune, scale, serve, or that of an added planner. */
             kind: string;
             /**
              * @description The text of a job file.
@@ -131,7 +131,7 @@ export interface components {
              */
             launch: boolean;
             /**
-             * @description Agrees to spend real money. Without it a place that rents is refused with 409 and `asks`.
+             * @description Agrees to spend real money; without it, a place that rents is refused with 409 and `asks`.
              * @default false
              */
             yes: boolean;
@@ -143,36 +143,36 @@ export interface components {
             knobs?: string | null;
             /** @description The job file's, for messages. */
             name?: string | null;
-            /** @description The project that the run is of: a word. */
+            /** @description The run's project: a word. */
             project?: string | null;
             /**
-             * @description Tags that the run gets: words.
+             * @description The run's tags: words.
              * @default []
              */
             tags: string[];
         };
         /**
          * AskedReceiver
-         * @description A receiver of news: a member's own mail address, or one that an admin sets up for the service.
+         * @description A receiver to add: a member's own mail address, or one that an admin adds for the service.
          */
         AskedReceiver: {
             /** @description A mail address; or https://... of a webhook. */
             address: string;
             /**
-             * @description json: all of it, signed; slack: a text, as Slack takes it.
+             * @description json: signed JSON to a webhook; slack: a message in Slack's format.
              * @default mail
              * @enum {string}
              */
             kind: "mail" | "json" | "slack";
             /**
-             * @description What you call it.
+             * @description A name of your choice.
              * @default
              */
             name: string;
             /** @description Only these events; null for all. */
             events?: string[] | null;
             /**
-             * @description Mail to yourself, of your runs. Else for admins: as below.
+             * @description true: mail to yourself about your own runs. false: for the service; only admins.
              * @default true
              */
             own: boolean;
@@ -183,7 +183,7 @@ export interface components {
         };
         /**
          * AuditAnswer
-         * @description What was done.
+         * @description A page of the audit log.
          */
         AuditAnswer: {
             /** @description The newest first. */
@@ -511,23 +511,23 @@ export interface components {
             /** @description The run's name. */
             run: string;
             /**
-             * @description silent: its worker gives no sign of life; nobody: it neither waits nor is driven.
+             * @description silent: its worker sends no heartbeat; nobody: it is neither queued nor driven.
              * @enum {string}
              */
             state: "waits" | "driven" | "silent" | "nobody";
-            /** @description The same in a sentence; empty if nobody has anything to do with it. */
+            /** @description The state in a sentence; empty for nobody. */
             words: string;
-            /** @description Its place in the queue, from 1. */
+            /** @description Its position in the queue, from 1. */
             place: number | null;
-            /** @description How many runs wait in all. */
+            /** @description The length of the queue. */
             waiting: number;
             /** @description The number of its worker. */
             worker: number | null;
             /** @description Its worker's machine; else empty. */
             host: string;
-            /** @description Since when it waits, or is driven. */
+            /** @description Since when it has been queued or driven. */
             since: string | null;
-            /** @description The last sign of life of its worker. */
+            /** @description The last heartbeat of its worker. */
             seen_at: string | null;
         };
         /**
@@ -599,7 +599,7 @@ export interface components {
         EventState: {
             /** @description Its name. */
             name: string;
-            /** @description When it is told. */
+            /** @description When it occurs. */
             when: string;
         };
         /**
@@ -644,13 +644,13 @@ export interface components {
             run: string;
             /** @description The tool. */
             to: string;
-            /** @description The file to begin with. */
+            /** @description The main file. */
             main: string;
             /** @description The text of each file, by its name. */
             files: {
                 [key: string]: string;
             };
-            /** @description What the files cannot say. */
+            /** @description What the files cannot express. */
             notes: string[];
         };
         /**
@@ -806,7 +806,7 @@ export interface components {
         };
         /**
          * GoOn
-         * @description How a run goes on. What is not said stays as it was. New limits are for all of the run.
+         * @description How to resume a run. What is not given stays as it was. New limits are totals for the whole run.
          */
         GoOn: {
             /** @description Also run what is decided, or stop there. */
@@ -876,39 +876,39 @@ export interface components {
          * @description The service is up, and its database can be read.
          */
         Health: {
-            /** @description Whether runs are driven, too. */
+            /** @description Whether there are also workers to drive runs. */
             ok: boolean;
             /** @description Why not; else empty. */
             trouble: string;
             /** @description The version of MLCD. */
             version: string;
             /**
-             * @description Whether it is one person's, or a team's.
+             * @description ui: for a single user; service: for a team.
              * @enum {string}
              */
             mode: "ui" | "service";
-            /** @description The name of the provider that signs members in; null: tokens alone do. */
+            /** @description The name of the sign-in provider; null: sign-in with tokens only. */
             provider: string | null;
         };
         /**
          * HowDown
-         * @description `machine_gone`: the machine with the run's launches is gone for good. Only for admins.
+         * @description How to take a run down. `machine_gone`: its machine is lost for good; only for admins.
          */
         HowDown: {
             /**
-             * @description The machine that keeps the run's launches never comes back.
+             * @description The machine with the run's launches will never come back.
              * @default false
              */
             machine_gone: boolean;
         };
         /**
          * JobFile
-         * @description What a run was read from.
+         * @description The job file and the options of a submission.
          */
         JobFile: {
             /** @description The run's name. */
             run: string;
-            /** @description The command that it is for. */
+            /** @description The command, such as train. */
             kind: string;
             /** @description The file's name. */
             name: string;
@@ -923,14 +923,14 @@ export interface components {
         };
         /**
          * JobFingerprint
-         * @description What tells two jobs apart.
+         * @description What identifies a job: runs with the same fingerprint can reuse a model.
          */
         JobFingerprint: {
-            /** @description Of the model. */
+            /** @description The model's architecture. */
             architecture: string;
-            /** @description The data that it is trained on. */
+            /** @description The training data. */
             data: string;
-            /** @description What trains it. */
+            /** @description The optimizer. */
             optimizer: string;
         };
         /**
@@ -940,11 +940,11 @@ export interface components {
         JobIdentity: {
             /** @description Its name. */
             job: string;
-            /** @description Its parameters. */
+            /** @description Parameters of the model that it trains. */
             parameters: number | null;
-            /** @description Samples of its data set. */
+            /** @description Samples in its data set. */
             dataset_samples: number | null;
-            /** @description What tells it apart from others. */
+            /** @description What identifies the job. */
             fingerprint: components["schemas"]["JobFingerprint"];
         };
         /**
@@ -956,16 +956,16 @@ export interface components {
             line: number;
             /** @description Counted from 1, in characters. */
             column: number;
-            /** @description The way to the key, such as mlcd.search.nodes; empty of the whole. */
+            /** @description The path of the key, such as mlcd.search.nodes; empty for the whole file. */
             key: string;
             /** @description What is wrong, and what to do, in one line. */
             message: string;
-            /** @description The word that was probably meant. */
+            /** @description The word that was probably meant; null if none. */
             instead: string | null;
         };
         /**
          * JobMistakes
-         * @description All that is wrong with a job file.
+         * @description All mistakes in a job file.
          */
         JobMistakes: {
             /** @description By line, the first 100. */
@@ -1006,7 +1006,7 @@ export interface components {
         KnownModel: {
             /** @description Its name. */
             name: string;
-            /** @description The family of architectures that it is of. */
+            /** @description Its family of architectures. */
             family: string;
             /** @description The kind of its input. */
             inputs: string;
@@ -1014,48 +1014,48 @@ export interface components {
             weights_mb: number | null;
             /** @description Its parameters, in billions. */
             parameters: number | null;
-            /** @description Configurations that were measured. */
+            /** @description Measured configurations. */
             cells: number;
-            /** @description The share of a pass's time, by operator. */
+            /** @description The share of a forward pass's time, by operator. */
             operators: {
                 [key: string]: number;
             };
         };
         /**
          * LabelChange
-         * @description What is to be changed; what is not said stays. Words have no blanks and no commas.
+         * @description A change of labels; what is not given stays. Projects and tags are words without spaces and commas.
          */
         LabelChange: {
-            /** @description Its project; empty: of none. */
+            /** @description The project; empty for none. */
             project?: string | null;
             /**
-             * @description Tags that it gets.
+             * @description Tags to add.
              * @default []
              */
             add_tags: string[];
             /**
-             * @description Tags that it loses.
+             * @description Tags to remove.
              * @default []
              */
             remove_tags: string[];
-            /** @description A note, in plain text; empty: none. */
+            /** @description A note in plain text; empty for none. */
             note?: string | null;
-            /** @description Whether lists leave it out; not while it goes on. */
+            /** @description Whether lists hide it; not possible while it is active. */
             archived?: boolean | null;
         };
         /**
          * LabelUse
-         * @description A word, and how many runs have it.
+         * @description A project or tag, and how many runs have it.
          */
         LabelUse: {
-            /** @description The word. */
+            /** @description The project or tag. */
             name: string;
-            /** @description How many runs, archived ones included. */
+            /** @description Its number of runs, archived ones included. */
             runs: number;
         };
         /**
          * LabelsInUse
-         * @description All words in use.
+         * @description All projects and tags in use.
          */
         LabelsInUse: {
             /** @description By name. */
@@ -1072,9 +1072,9 @@ export interface components {
             instance_type: string;
             /** @description Dollars an hour of one. */
             usd_per_hour: number;
-            /** @description Devices in one that compute. */
+            /** @description Compute devices in one machine. */
             devices: number;
-            /** @description The cloud that rents it. */
+            /** @description The cloud. */
             cloud: string;
             /** @description Its region. */
             region: string;
@@ -1083,39 +1083,39 @@ export interface components {
         };
         /**
          * LearnedModel
-         * @description What an elastic run has learned of its job.
+         * @description A model of its job that an elastic run has learned.
          */
         LearnedModel: {
-            /** @description What it is kept as. */
+            /** @description The name that it is stored under. */
             name: string;
             /** @description The run that learned it. */
             run: string;
             /** @description The job that it was learned from. */
             identity: components["schemas"]["JobIdentity"];
-            /** @description Where it was learned. */
+            /** @description The machines that it was learned on. */
             machines: components["schemas"]["LearnedMachine"][];
-            /** @description Numbers of machines that were asked for. */
+            /** @description Numbers of machines in the search space. */
             nodes: number[];
-            /** @description Global batches that were asked for. */
+            /** @description Global batch sizes in the search space. */
             batches: number[];
-            /** @description The model itself, as whoever made it reads it back. */
+            /** @description The parameters of the model, in its planner's format. */
             model: {
                 [key: string]: unknown;
             };
             /** @description live, simulated or recorded. */
             provenance: string;
-            /** @description What the job was to reach. */
+            /** @description The job's target. */
             target: components["schemas"]["LearnedTarget"] | null;
-            /** @description Epochs that it took to get there; null if it did not. */
+            /** @description Epochs until the target; null if it was not reached. */
             epochs: number | null;
             /**
              * Format: date-time
-             * @description When it was kept.
+             * @description When it was stored.
              */
             saved_at: string;
             /** @description The version of MLCD that learned it. */
             version: string;
-            /** @description Of the file. */
+            /** @description The version of the file format. */
             format: number;
         };
         /**
@@ -1144,18 +1144,18 @@ export interface components {
         };
         /**
          * LedgerEntry
-         * @description An entry as the ledger keeps it.
+         * @description An entry of the ledger as stored.
          */
         LedgerEntry: {
             /** @description Its number. */
             seq: number;
-            /** @description The run that it is of. */
+            /** @description The run's name. */
             run: string;
             /** @description When it was written: a time of day, ISO 8601. */
             written_at: string;
             /** @description Seconds on the run's clock. */
             elapsed_s: number;
-            /** @description What it says; `kind` tells what else it has. */
+            /** @description The entry itself; its keys depend on `kind`. */
             entry: {
                 [key: string]: unknown;
             };
@@ -1173,7 +1173,7 @@ export interface components {
             elapsed_s: number;
             /** @description What happened. */
             kind: string;
-            /** @description What it is about; else empty. */
+            /** @description The configuration that it is about; else empty. */
             configuration: string;
             /** @description Dollars that were reserved or paid. */
             usd: number | null;
@@ -1181,7 +1181,7 @@ export interface components {
             seconds: number | null;
             /** @description Why. */
             because: string;
-            /** @description Dollars spent in all up to it. */
+            /** @description Dollars spent up to this entry. */
             spent_usd: number;
         };
         /**
@@ -1212,15 +1212,15 @@ export interface components {
         };
         /**
          * LimitRanges
-         * @description Between which ends a limit changes the decision.
+         * @description The ranges in which a limit changes the decision.
          */
         LimitRanges: {
-            /** @description Dollars; null where nothing is known. */
+            /** @description Dollars; null if not known. */
             budget: [
                 number,
                 number
             ] | null;
-            /** @description Seconds; null where nothing is known. */
+            /** @description Seconds; null if not known. */
             deadline: [
                 number,
                 number
@@ -1406,19 +1406,19 @@ export interface components {
             launch: number;
             /** @description When the record began: a time of day, ISO 8601. */
             began_at: string | null;
-            /** @description None where nothing is measured, as on Ray and SkyPilot. */
+            /** @description The machines; empty where nothing is measured (Ray, SkyPilot). */
             machines: components["schemas"]["MeasuredMachine"][];
             /** @description The launch's GPUs. */
             gpus: components["schemas"]["MeasuredGpu"][];
-            /** @description In the order of time; a long record is thinned out. */
+            /** @description In order of time; a long record is thinned out. */
             points: components["schemas"]["UsagePoint"][];
-            /** @description The same in one line. */
+            /** @description A summary in one line. */
             sentence: string;
-            /** @description The share of all cores that was busy, on average. */
+            /** @description The average share of all cores that was busy. */
             cpu_share: number | null;
-            /** @description How busy the GPUs were, on average. */
+            /** @description The average GPU utilization in percent. */
             gpu_percent: number | null;
-            /** @description The most memory, and the limit. */
+            /** @description The peak of memory, and the limit. */
             memory_peak: components["schemas"]["PeakOfMemory"] | null;
         };
         /**
@@ -1451,7 +1451,7 @@ export interface components {
         MadeToken: {
             /** @description Whose it is. */
             member: string;
-            /** @description Its name; empty for the one that an admin gave. */
+            /** @description Its name; empty for the unnamed one. */
             name: string;
             /** @description The token. */
             token: string;
@@ -1460,18 +1460,18 @@ export interface components {
         };
         /**
          * Me
-         * @description Who asks, what they may do and still spend, and where jobs may run.
+         * @description The current user: role, budget, and where their jobs may run.
          */
         Me: {
             /** @description Their name; null in ui mode. */
             name: string | null;
             /**
-             * @description What they may do, with the token that they sent.
+             * @description Their role with the token of this request.
              * @enum {string}
              */
             role: "viewer" | "runner" | "admin";
             /**
-             * @description Of that token; full: all that their role may.
+             * @description The token's scope; full: everything in their role.
              * @enum {string}
              */
             scope: "read" | "run" | "full";
@@ -1480,16 +1480,16 @@ export interface components {
             /** @description What they may spend; null for no limit. */
             budget_usd: number | null;
             /**
-             * @description Over everything, or over each month anew.
+             * @description The budget's period: in total, or each month.
              * @enum {string}
              */
             budget_per: "total" | "month";
-            /** @description The smaller of what is left to them and to their team. */
+            /** @description What is left of their or their team's budget, whichever is less. */
             left_usd: number | null;
-            /** @description When what was spent of that budget counts no more; null: never. */
+            /** @description When the budget's next period starts; null: never. */
             renewed_on: string | null;
             /**
-             * @description Whether the service is one person's, or a team's.
+             * @description ui: for a single user; service: for a team.
              * @enum {string}
              */
             mode: "ui" | "service";
@@ -1519,9 +1519,9 @@ export interface components {
         MeasuredMachine: {
             /** @description What it is called. */
             name: string;
-            /** @description How many cores the job may use there. */
+            /** @description Cores that the job may use. */
             cores: number;
-            /** @description How much memory the job may use there. */
+            /** @description Memory in GiB that the job may use. */
             memory_gib: number;
         };
         /**
@@ -1532,13 +1532,13 @@ export interface components {
             /** @description What may be spent; null for no limit. */
             budget_usd: number | null;
             /**
-             * @description Over everything, or over each month anew.
+             * @description The budget's period: in total, or each month.
              * @enum {string}
              */
             budget_per: "total" | "month";
-            /** @description What was spent in that time. */
+            /** @description What was spent in the period. */
             spent_usd: number;
-            /** @description What runs can still spend; null, if one of them has no limit. */
+            /** @description What runs can still spend; null if one of them has no limit. */
             claimed_usd: number | null;
             /** @description Their name. */
             name: string;
@@ -1549,7 +1549,7 @@ export interface components {
             role: "viewer" | "runner" | "admin";
             /** @description Their team. */
             team: string | null;
-            /** @description What they may still ask for; null for no limit. */
+            /** @description What is left for new runs; null for no limit. */
             left_usd: number | null;
         };
         /**
@@ -1563,7 +1563,7 @@ export interface components {
             team?: string | null;
             /** @description What they may spend; null for no limit. */
             budget_usd?: number | null;
-            /** @description Over everything, or over each month anew. */
+            /** @description The budget's period: in total, or each month. */
             budget_per?: ("total" | "month") | null;
         };
         /**
@@ -1579,9 +1579,9 @@ export interface components {
          * @description What elastic runs have learned.
          */
         Models: {
-            /** @description Each as its file tells it. */
+            /** @description The models. */
             models: components["schemas"]["LearnedModel"][];
-            /** @description Files that are no models. */
+            /** @description Files that cannot be read. */
             unreadable: components["schemas"]["UnreadableModel"][];
         };
         /**
@@ -1613,9 +1613,9 @@ export interface components {
          * @description Somebody's account at the sign-in provider.
          */
         NewAccount: {
-            /** @description The provider, as it writes itself. */
+            /** @description The provider's issuer URL. */
             issuer: string;
-            /** @description Who they are there: the claim `sub`. */
+            /** @description The account's subject: the claim `sub`. */
             subject: string;
         };
         /**
@@ -1635,7 +1635,7 @@ export interface components {
             /** @description What they may spend; null for no limit. */
             budget_usd?: number | null;
             /**
-             * @description Over everything, or over each month anew.
+             * @description The budget's period: in total, or each month.
              * @default total
              * @enum {string}
              */
@@ -1646,10 +1646,10 @@ export interface components {
          * @description A token for a program.
          */
         NewToken: {
-            /** @description What you call it, such as ci. */
+            /** @description Its name, such as ci. */
             name: string;
             /**
-             * @description To look; or to start and end runs, too.
+             * @description read: look; run: also start and end runs.
              * @default read
              * @enum {string}
              */
@@ -1662,7 +1662,7 @@ export interface components {
         };
         /**
          * NewsAnswer
-         * @description Where news goes, as far as the asking member may see.
+         * @description The receivers that the member may see.
          */
         NewsAnswer: {
             /** @description Whether this service can send mail. */
@@ -1936,11 +1936,11 @@ export interface components {
         PeakOfMemory: {
             /** @description Its name. */
             machine: string;
-            /** @description The most that was seen. */
+            /** @description Its peak in GiB. */
             used_gib: number;
-            /** @description What it may use. */
+            /** @description Its limit in GiB. */
             of_gib: number;
-            /** @description The one in the other: at 1 a process is killed. */
+            /** @description Peak divided by limit; at 1 a process is killed. */
             share: number;
         };
         /**
@@ -1992,17 +1992,17 @@ export interface components {
         Previewed: {
             /** @description The job's name. */
             job: string;
-            /** @description All that is asked of it, in words. */
+            /** @description The goal and the limits in words. */
             goal_words: string;
-            /** @description How many there are; null where only trying tells. */
+            /** @description Configurations in the search space; null if not known. */
             configurations: number | null;
-            /** @description The instance types among them. */
+            /** @description The instance types in the search space. */
             types: string[];
             /** @description Where it would run. */
             on: string;
             /** @description What it may spend; null for no limit. */
             budget_usd: number | null;
-            /** @description Of its owner's budget; null where there is none, or it does not count there. */
+            /** @description What is left of its owner's budget; null: no budget, or the run does not count. */
             left_usd: number | null;
             /** @description The outlook as `mlcd plan` shows it; null if the run costs no real money. */
             ahead: components["schemas"]["Ahead"] | null;
@@ -2047,10 +2047,10 @@ export interface components {
         Purpose: "probe" | "run";
         /**
          * QueuedRun
-         * @description A run that waits.
+         * @description A run in the queue.
          */
         QueuedRun: {
-            /** @description Its place in the queue, from 1; it changes as other runs end. */
+            /** @description Its position in the queue, from 1; it may change as other runs end. */
             place: number;
             /** @description The run's name. */
             run: string;
@@ -2058,9 +2058,9 @@ export interface components {
             errand: string;
             /** @description The member whose run it is; null for nobody's. */
             member: string | null;
-            /** @description Since when it waits. */
+            /** @description When it was queued. */
             since: string | null;
-            /** @description It is tried again then; null: as soon as it is its turn. */
+            /** @description The time of its next retry; null: as soon as it is its turn. */
             not_before: string | null;
         };
         /**
@@ -2087,7 +2087,7 @@ export interface components {
         };
         /**
          * ReceiverState
-         * @description A receiver, and how far it has got.
+         * @description A receiver and the state of its delivery.
          */
         ReceiverState: {
             /** @description Its number. */
@@ -2095,25 +2095,25 @@ export interface components {
             /** @description What it is called; may be empty. */
             name: string;
             /**
-             * @description How news is sent.
+             * @description How notifications are sent.
              * @enum {string}
              */
             kind: "mail" | "json" | "slack";
-            /** @description Its address; of a webhook without the path, which may be a secret. */
+            /** @description Its address; for a webhook without the path, which may be secret. */
             shown: string;
             /** @description Only these events; null for all. */
             events: string[] | null;
-            /** @description Whose own it is; null: an admin set it up for the service. */
+            /** @description The member who receives it; null: an admin added it for the service. */
             owner: string | null;
             /** @description Only of this member's runs; null for all. */
             member: string | null;
             /** @description Only of this team's runs; null for all. */
             team: string | null;
-            /** @description How often the next news was tried in vain. */
+            /** @description Failed attempts to deliver the next notification. */
             tries: number;
-            /** @description When it is tried again; null: at once. */
+            /** @description The time of the next attempt; null: at once. */
             next_at: string | null;
-            /** @description Why it did not arrive; else empty. */
+            /** @description Why the last attempt failed; else empty. */
             trouble: string;
         };
         /**
@@ -2165,16 +2165,16 @@ export interface components {
         };
         /**
          * Returned
-         * @description What the provider put into the address of the page that it sent the browser back to.
+         * @description The parameters with which the provider redirected the browser to our page.
          */
         Returned: {
-            /** @description As it was sent. */
+            /** @description The state of the sign-in. */
             state: string;
-            /** @description For the token. */
+            /** @description The authorization code. */
             code?: string | null;
-            /** @description Which provider it is. */
+            /** @description The issuer. */
             iss?: string | null;
-            /** @description Why there is no code. */
+            /** @description The error code if there is no code. */
             error?: string | null;
         };
         /**
@@ -2309,7 +2309,7 @@ export interface components {
             tags: string[];
             /** @description Its note, in plain text. */
             note: string;
-            /** @description Whether lists leave it out. */
+            /** @description Whether lists hide it. */
             archived: boolean;
         };
         /**
@@ -2434,11 +2434,11 @@ export interface components {
             columns: components["schemas"]["RunTableColumn"][];
             /** @description From top to bottom; each with a cell for every column. */
             rows: string[][];
-            /** @description The row below them all; empty where there is none. */
+            /** @description The row of totals; empty if there is none. */
             total: string[];
-            /** @description The rows of what was decided, counted from 0. */
+            /** @description The rows of the decision, counted from 0. */
             chosen: number[];
-            /** @description Whether it is shown only when somebody asks for it. */
+            /** @description Whether it is collapsed at first. */
             folded: boolean;
         };
         /**
@@ -2576,14 +2576,14 @@ export interface components {
         };
         /**
          * Runs
-         * @description Some runs.
+         * @description A page of the list of runs.
          */
         Runs: {
-            /** @description Those that were asked for. */
+            /** @description The runs. */
             runs: components["schemas"]["Summary"][];
-            /** @description How many pass the filters. */
+            /** @description How many runs pass the filters. */
             total: number;
-            /** @description What all that pass the filters have spent. */
+            /** @description What all runs that pass the filters have spent. */
             spent_usd: number;
         };
         /**
@@ -2886,7 +2886,7 @@ export interface components {
          */
         SpendSource: {
             /**
-             * @description Only what is live costs money.
+             * @description Only live runs cost real money.
              * @enum {string}
              */
             name: "live" | "simulated" | "recorded";
@@ -3053,13 +3053,13 @@ export interface components {
             /** @description What may be spent; null for no limit. */
             budget_usd: number | null;
             /**
-             * @description Over everything, or over each month anew.
+             * @description The budget's period: in total, or each month.
              * @enum {string}
              */
             budget_per: "total" | "month";
-            /** @description What was spent in that time. */
+            /** @description What was spent in the period. */
             spent_usd: number;
-            /** @description What runs can still spend; null, if one of them has no limit. */
+            /** @description What runs can still spend; null if one of them has no limit. */
             claimed_usd: number | null;
             /** @description Its name. */
             name: string;
@@ -3071,7 +3071,7 @@ export interface components {
         TeamBudget: {
             /** @description Dollars; null for no limit. */
             budget_usd: number | null;
-            /** @description Over everything, or over each month anew; as before, if null. */
+            /** @description The period: in total, or each month; null: as before. */
             budget_per?: ("total" | "month") | null;
         };
         /**
@@ -3105,32 +3105,32 @@ export interface components {
          * @description A token; its secret is not kept.
          */
         TokenState: {
-            /** @description What you call it. */
+            /** @description Its name. */
             name: string;
             /**
-             * @description What may be done with it.
+             * @description What it allows.
              * @enum {string}
              */
             scope: "read" | "run";
             /** @description When it was made: a time of day, ISO 8601. */
             created_at: string | null;
-            /** @description When it ends; null: when it is revoked. */
+            /** @description When it expires; null: not before it is revoked. */
             expires_at: string | null;
             /** @description Its last use, to the minute; null for never. */
             used_at: string | null;
-            /** @description Whether it has ended. */
+            /** @description Whether it has expired. */
             expired: boolean;
         };
         /**
          * Tradeoff
-         * @description Time against cost of everything that is known.
+         * @description Time against cost of all measured configurations.
          */
         Tradeoff: {
             /** @description The run's name. */
             run: string;
             /** @description The fastest first. */
             points: components["schemas"]["TradeoffPoint"][];
-            /** @description Of an elastic run that claims no time; `points` are then of all the work, the most it can need. */
+            /** @description For an elastic run whose time is not predicted; `points` then assume all of the work. */
             ranking: components["schemas"]["Ranked"][];
             /** @description What the search cost. */
             spent_usd: number;
@@ -3140,7 +3140,7 @@ export interface components {
             budget_usd: number | null;
             /** @description The run's deadline; null for no limit. */
             deadline_s: number | null;
-            /** @description For sliders. */
+            /** @description Ranges for sliders. */
             ranges: components["schemas"]["LimitRanges"];
         };
         /**
@@ -3287,7 +3287,7 @@ export interface components {
         };
         /**
          * Tried
-         * @description How a test went.
+         * @description The result of a test message.
          */
         Tried: {
             /** @description Why the message did not arrive; empty: it did. */
@@ -3449,7 +3449,7 @@ export interface components {
         };
         /**
          * UnreadableModel
-         * @description A file that is no model.
+         * @description A file that cannot be read as a model.
          */
         UnreadableModel: {
             /** @description The file's name. */
@@ -3468,17 +3468,17 @@ export interface components {
             name: string;
             /** @description Its bytes. */
             size: number;
-            /** @description What is known of it. */
+            /** @description What is known about it. */
             facts: components["schemas"]["UploadedFacts"];
-            /** @description What it is made of, the longest first. */
+            /** @description Its operators, the most expensive first. */
             operators: components["schemas"]["UploadedOperator"][];
         };
         /**
          * UploadedFacts
-         * @description What is known of a model before any trial; parameters in billions, weights in MiB.
+         * @description What is known about a model before any trial.
          */
         UploadedFacts: {
-            /** @description The family of architectures that it is of. */
+            /** @description Its family of architectures. */
             family: string;
             /** @description The kind of its input. */
             inputs: string;
@@ -3491,58 +3491,58 @@ export interface components {
         };
         /**
          * UploadedOperator
-         * @description One kind of operator. `share`: of a pass's time; null if the model could not be run.
+         * @description A kind of operator in a model.
          */
         UploadedOperator: {
             /** @description The operator. */
             kind: string;
-            /** @description Its calls in one pass. */
+            /** @description Its calls in one forward pass. */
             count: number;
-            /** @description Its share of a pass's time; null where no pass could be made. */
+            /** @description Its share of the pass's time; null if the model could not be run. */
             share: number | null;
         };
         /**
          * UsagePoint
-         * @description What was used since the point before; a value for each machine or GPU, null where it was not read.
+         * @description Usage since the previous point; a value for each machine or GPU, null if it was not read.
          */
         UsagePoint: {
             /** @description Seconds since the record began. */
             t: number;
             /** @description Cores that were busy. */
             cpu: (number | null)[];
-            /** @description Memory in GiB that cannot be taken back, on average. */
+            /** @description Average memory in GiB, without reclaimable cache. */
             memory: (number | null)[];
-            /** @description The most of it. */
+            /** @description Peak memory in GiB, without reclaimable cache. */
             peak: (number | null)[];
             /** @description Percent of the time that each GPU was busy. */
             gpu: (number | null)[];
-            /** @description The most GiB that each GPU used. */
+            /** @description Peak memory of each GPU in GiB. */
             gpu_memory: (number | null)[];
-            /** @description Bytes that the log of each process had by then. */
+            /** @description Size in bytes of each process's log at this time. */
             logs: {
                 [key: string]: number;
             };
         };
         /**
          * WhatIf
-         * @description What would have been decided under another goal.
+         * @description The decision under another goal.
          */
         WhatIf: {
             /** @description The run's name. */
             run: string;
             /** @description The objective. */
             goal: string;
-            /** @description All that is asked, in words. */
+            /** @description The goal and the limits in words. */
             goal_words: string;
             /** @description What `mlcd what-if -o json` prints. */
             decision: components["schemas"]["ServeDecision"] | components["schemas"]["TuneDecision"] | components["schemas"]["RunDecision"];
-            /** @description What is chosen, as the trade-off names it. */
+            /** @description The chosen configuration as the trade-off names it. */
             label: string | null;
             /** @description The decision in a sentence. */
             words: string;
-            /** @description What makes it safe. */
+            /** @description The certificate of the decision. */
             certificate: components["schemas"]["Certificate"] | null;
-            /** @description What is clearly better and expected to fit, but not certain to. */
+            /** @description A clearly better choice that is expected to fit but not certified. */
             not_certain: string | null;
         };
         /**
@@ -3557,28 +3557,28 @@ export interface components {
         };
         /**
          * WorkerState
-         * @description A worker. One of an older MLCD does not say where it runs.
+         * @description A worker. An older version of MLCD does not report its host, process and slots.
          */
         WorkerState: {
             /** @description Its number in the queue. */
             number: number;
-            /** @description The machine it runs on; empty if it did not say. */
+            /** @description The machine it runs on; empty if not reported. */
             host: string;
-            /** @description Its process there. */
+            /** @description Its process id there. */
             process: number | null;
-            /** @description Runs that it drives at once. */
+            /** @description The most runs that it drives at once. */
             slots: number | null;
-            /** @description Its version of MLCD; empty if it did not say. */
+            /** @description Its version of MLCD; empty if not reported. */
             version: string;
-            /** @description When it began. */
+            /** @description When it started. */
             since: string | null;
-            /** @description Its last sign of life. */
+            /** @description Its last heartbeat. */
             seen_at: string;
-            /** @description Seconds since then. */
+            /** @description Seconds since the last heartbeat. */
             silent_s: number;
-            /** @description Whether that is recent. */
+            /** @description Whether the last heartbeat is recent. */
             alive: boolean;
-            /** @description What it drives. */
+            /** @description The runs that it drives. */
             runs: components["schemas"]["DrivenRun"][];
         };
         /**
@@ -3586,13 +3586,13 @@ export interface components {
          * @description The workers and the queue at one moment.
          */
         WorkersAnswer: {
-            /** @description The moment. */
+            /** @description The time of this answer. */
             at: string;
-            /** @description Those that are alive, and those that are not and still have a run. */
+            /** @description Live workers, and dead ones that still have a run. */
             workers: components["schemas"]["WorkerState"][];
-            /** @description What waits, whose turn is next first. */
+            /** @description The queue, in the order of turns. */
             waiting: components["schemas"]["QueuedRun"][];
-            /** @description What keeps everybody waiting; else empty. */
+            /** @description Why no run is being taken; else empty. */
             trouble: string;
         };
     };
