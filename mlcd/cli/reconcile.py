@@ -57,11 +57,11 @@ def bill_note(run: Run) -> str:
     backend, lines = run.cloud.backend, run.ledger.lines(run.name)
     if not isinstance(backend, ReportsBills) or not any(isinstance(line.entry, Settled) for line in lines):
         return ""
-    from mlcd.reports.reconcile import in_all
+    from mlcd.reports.reconcile import total
 
     more = f"mlcd ledger {run.name} --reconcile"
     try:
-        both = in_all(reconciled(lines, backend, None))
+        both = total(reconciled(lines, backend, None))
     except BackendError as error:
         return f"The cloud's bill could not be read ({error}). Try later: {more}"
     usd = f"ledger {format_usd(both.ledger_usd)}, cloud {format_usd(both.cloud_usd or 0.0)}"
@@ -69,11 +69,11 @@ def bill_note(run: Run) -> str:
 
 
 def _table(rows: Sequence[Reconciled]) -> Table:
-    from mlcd.reports.reconcile import in_all
+    from mlcd.reports.reconcile import total
 
     table = plain_table(("LAUNCH", "CONFIGURATION"), ("LEDGER", "CLOUD"))
     table.add_column("DIFFERENCE")
-    for row in (*rows, in_all(rows)):
+    for row in (*rows, total(rows)):
         cloud_usd = "-" if row.cloud_usd is None else format_usd(row.cloud_usd)
         table.add_row(row.label, row.configuration, format_usd(row.ledger_usd), cloud_usd, row.words)
     return table

@@ -1,7 +1,6 @@
-"""The trade-off curve of an elastic run: what each configuration is expected to take, and what the run really took.
+"""The trade-off curve of a run of `mlcd scale`: predicted time and cost of each configuration, and the actual outcome.
 
-Built from the ledger alone. Where the model only compares configurations, everything is a factor of the best, and no
-time is shown.
+Computed from the ledger alone. If the model only ranks configurations, all figures are factors of the best.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """All points, the fastest first; `relative`: as factors. `actual`: what the job itself took, once it has ended."""
+    """All points, the fastest first. `relative`: as factors. `actual`: time and cost of the job, once it has ended."""
 
     points: tuple[Point, ...]
     relative: bool
@@ -74,7 +73,7 @@ class Curve:
 
 
 def curve_of(lines: Sequence[Line]) -> tuple[Story, Curve]:
-    """The curve of a run; one line to the user if it has none."""
+    """The curve of a run; an error for the user if it has none."""
     story = Story.of(lines)
     curve = Curve.of(story)
     if curve is not None:
@@ -96,9 +95,9 @@ def curve_table(curve: Curve) -> Table:
 
 
 def notes(curve: Curve) -> list[str]:
-    """What a reader of the table should know."""
+    """The notes below the table."""
     if curve.relative:
-        return ["Factors of the best: how long the target takes is not known, so this ranks and claims no time."]
+        return ["Factors of the best: the time to the target is not known, so this is only a ranking."]
     sentences = ["Time and cost from the decision on, without the search before it."]
     if curve.actual is not None:
         sentences.append(f"The run itself took {' and '.join(curve.words(*curve.actual))}.")
@@ -107,7 +106,7 @@ def notes(curve: Curve) -> list[str]:
 
 def _cells(curve: Curve, p: Point) -> tuple[str, ...]:
     expected, name = p.prediction, str(p.prediction.configuration)
-    if curve.relative:  # a factor is no measurement, wherever its rate comes from
+    if curve.relative:  # a factor is not a measurement, even if the rate was measured
         source, interval = "ranked, rate measured" if expected.measured else "ranked", "-"
     else:
         low, high = format_duration(expected.low_s), format_duration(expected.high_s)

@@ -1,4 +1,4 @@
-"""A run as the ledger tells it, made into its document: what `-o json` prints and the pages show."""
+"""The document of a run, computed from its ledger: what `-o json` prints and the pages show."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def run_document(lines: Sequence[Line], boundary: Sequence[Planned] = (), additi
 
 
 def document_of(story: Story, boundary: Sequence[Planned] = (), additions: Additions | None = None) -> RunDocument:
-    """The document of a run. `boundary`: of a run on functions, one epoch's.
+    """The document of a run. `boundary`: on functions, the Pareto boundary of an epoch.
 
-    `additions`: what its planner adds, where that was asked already.
+    `additions`: those of its planner, if already computed.
     """
     job, additions = story.job, additions or planner_of(story.job).additions(story.account) or Additions()
     core = _core(story, additions)
@@ -62,7 +62,7 @@ def document_of(story: Story, boundary: Sequence[Planned] = (), additions: Addit
 
 
 def decision_of(job: Job, decision: Decision, searched: History) -> RunDecision:
-    """A decision of a run, or one that was taken again under another goal. `searched`: what it rests on."""
+    """A decision of a run, or of a what-if. `searched`: the history that it is based on."""
     fields = part_fields(
         RunDecision,
         decision,
@@ -94,7 +94,7 @@ def decision_of(job: Job, decision: Decision, searched: History) -> RunDecision:
 
 
 def forecast_of(ahead: Forecast | None) -> Fields | None:
-    """What finishing takes somewhere."""
+    """The forecast of finishing on a configuration."""
     return part_fields(RunForecast, ahead, fallback=_place(ahead.fallback)) if ahead is not None else None
 
 
@@ -141,7 +141,7 @@ def _trained(story: Story) -> Fields:
 
 
 def _probing(story: Story) -> Fields:
-    """What the probes took, and what the job is to reach."""
+    """Time and cost of the probes, and the target."""
     probes, target = story.account.history.measurements, story.job.target
     return {
         "probing_usd": sum(m.usd for m in probes),
@@ -151,7 +151,7 @@ def _probing(story: Story) -> Fields:
 
 
 def _finish(story: Story, probe: SettledProbe) -> Fields | None:
-    """What finishing takes where it was probed; None if it has no rate."""
+    """The forecast of finishing on the probed configuration; None if the probe failed."""
     forecast = forecast_of(story.ahead(probe)) if probe.measurement.ok else None
     return forecast and {**forecast, "certifiable": story.certified(probe)}
 
@@ -165,7 +165,7 @@ def _result(m: Measurement) -> Fields:
 
 
 def _curve(decision: Decision) -> list[Fields]:
-    """What each configuration is expected to take; as factors of the smallest where no time is claimed."""
+    """The predictions for each configuration; only as factors if no time is forecast."""
     least_s, least_usd = (min(numbers) for numbers in zip(*((p.seconds, p.usd) for p in decision.curve), strict=True))
     return [
         part_fields(
@@ -185,7 +185,7 @@ def _curve(decision: Decision) -> list[Fields]:
 
 
 def _place(configuration: Configuration | None) -> Fields | None:
-    """Machines, or functions."""
+    """A configuration of machines or functions."""
     if configuration is None:
         return None
     usd_per_hour, offer = configuration.usd_per_hour, configuration.offer

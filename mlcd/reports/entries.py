@@ -1,4 +1,4 @@
-"""The entries of a run in words: one sentence for who watches, and the rows of the ledger."""
+"""Ledger entries in words: a sentence for each, and the rows of a run's ledger table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlcd.reports.words import goal_words, result_words
 
 
 def line_words(line: Line, job: Job) -> str:
-    """What an entry tells, in a sentence."""
+    """An entry as a sentence."""
     match line.entry:
         case Started(job=begun, provenance=provenance, space=space):
             wanted = goal_words(begun.goal, begun.target, begun.ask)
@@ -28,7 +28,7 @@ def line_words(line: Line, job: Job) -> str:
             took = f"{format_duration(m.seconds)}, {format_usd(m.usd)}"
             return f"{m.configuration}: {result_words(m, job.ask)}; {took}"
         case Voided(launch=launch, because=because):
-            return f"{launch.configuration} came to nothing: {because}"
+            return f"{launch.configuration} was not started: {because}"
         case Refused(configuration=configuration, because=because):
             return f"{configuration} refused: {because}"
         case Decided(decision=decision) if decision.configuration is None:
@@ -42,7 +42,7 @@ def line_words(line: Line, job: Job) -> str:
 
 
 def ledger_rows(lines: Sequence[Line]) -> list[dict[str, Any]]:
-    """Every entry with its amounts: what is reserved is not spent, so only what was settled adds up."""
+    """Every entry with its amounts, and the money spent so far, which only settled entries add to."""
     rows, spent_usd = [], 0.0
     first = lines[0].entry
     assert isinstance(first, Started), "a run begins with its start"

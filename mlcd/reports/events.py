@@ -1,6 +1,6 @@
-"""What happens to a run, an object for each event: the lines of `--watch-json`, and the data of a service's streams.
+"""The events of a run: the lines of `--watch-json`, and the data of a service's event streams.
 
-docs/reference/events.md is the promise: properties are added, and never change or go.
+docs/reference/events.md promises that properties are added, but never changed or removed.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ AnyEvent = Annotated[EntryEvent | ProgressEvent | StateEvent | EndEvent, Field(d
 
 
 def events_schema() -> dict[str, Any]:
-    """JSON Schema of a line of `--watch-json`."""
+    """The JSON Schema of a line of `--watch-json`."""
     return TypeAdapter[Any](AnyEvent).json_schema(mode="serialization")
 
 
 def entry_event(line: Line, account: Account) -> EntryEvent:
-    """An entry; `account`: where the run stands with it."""
+    """The event of an entry; `account`: the state of the run after it."""
     configuration, usd, seconds = _amounts(line)
     words = line_words(line, account.job)
     of_entry: dict[str, Any] = {
@@ -99,13 +99,13 @@ def entry_event(line: Line, account: Account) -> EntryEvent:
 
 
 def progress_event(run: str, account: Account, progress: Sequence[Headway]) -> ProgressEvent:
-    """Where the launches of a run stand."""
+    """The progress of a run's launches."""
     newest = max((each.at for each in progress), default=datetime.now(UTC))
     return ProgressEvent(progress=list(progress), **_standing(run, account, newest))
 
 
 def state_event(run: str, account: Account, now: datetime) -> StateEvent:
-    """Where a run stands."""
+    """The state of a run."""
     return StateEvent(**_standing(run, account, now))
 
 
@@ -117,7 +117,7 @@ def end_event(
     because: str = "",
     document: Mapping[str, Any] | None = None,
 ) -> EndEvent:
-    """How a run has ended, or why it is not followed any more."""
+    """The last event: how a run ended, or why it is no longer followed."""
     if account.started is None:
         return refused_event(exit_code, because, now, run or None)
     decision, standing = account.decision, _standing(run, account, now)
@@ -133,7 +133,7 @@ def end_event(
 
 
 def refused_event(exit_code: int, because: str, now: datetime, run: str | None = None) -> EndEvent:
-    """The end of what never began."""
+    """The last event of a command that started no run."""
     nothing: dict[str, Any] = dict.fromkeys(("status", "chosen", "left_usd", "left_s", "document"))
     return EndEvent(time=now, run=run, exit_code=exit_code, because=because, spent_usd=0.0, **nothing)
 

@@ -1,4 +1,4 @@
-"""A run in one line: '2 x g6.xlarge · 2 d 1 h · $79 · fits $100'. Its page has the full sentence below."""
+"""The answer of a run in one line, on top of its page: '2 x g6.xlarge · 2 d 1 h · $79 · fits $100'."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from mlcd.reports.story import Story
 
 BETWEEN = " · "
 CENTS_BELOW = 10.0
-"""Dollars: a larger amount is shown without its cents, unless they decide on which side of the limit it is."""
+"""Dollars from which on cents are dropped, unless rounding would cross the budget."""
 
 
 def headline(story: Story) -> str:
-    """What was decided, what it takes, and whether that keeps the limits; '' while there is no decision."""
+    """The decision, its time and cost, and whether it keeps the limits; '' before a decision."""
     decision = story.decision
     if decision is None or decision.configuration is None or decision.done:
         return ""
@@ -42,12 +42,12 @@ def headline(story: Story) -> str:
         return _line(story, decision, [str(decision.configuration)], *_used(story))
     if decision.forecast is None:
         return ""
-    most = ["all of the work"] if decision.curve and decision.curve[0].relative else []  # no time is claimed
+    most = ["all of the work"] if decision.curve and decision.curve[0].relative else []  # no time is forecast
     return _line(story, decision, [str(decision.configuration), *most], *story.total(decision.forecast))
 
 
 def _on_functions(story: Story, decision: Decision) -> str:
-    """The loss that was reached, or the plan where nothing has run."""
+    """The loss that was reached, or the plan before the run."""
     plan, path = chosen_plan(decision), best_path(story.account)
     if story.account.ended is None:
         if plan is None:
@@ -63,7 +63,7 @@ def _on_functions(story: Story, decision: Decision) -> str:
 
 
 def _of_service(story: Story, decision: Decision) -> str:
-    """The knobs that varied, the rate, what was asked for, the price."""
+    """The knobs that varied, the rate, the capped figures, the price."""
     found, place = decided_trial(story), decision.configuration
     if found is None or place is None:
         return ""
@@ -94,7 +94,7 @@ def _used(story: Story) -> tuple[float, float]:
 
 
 def fits_words(job: Job, decision: Decision, used: tuple[float, float] | None) -> list[str]:
-    """'fits $100 and 6 h', or that it does not. `used`: dollars and seconds, of a run that is over."""
+    """'fits $100 and 6 h', or 'over $100'. `used`: dollars and seconds of a run that is over."""
     goal = job.goal
     limits = [format_usd(goal.budget_usd).removesuffix(".00")] if goal.budget_usd is not None else []
     limits += [format_duration(goal.deadline_s)] if goal.deadline_s is not None else []
@@ -107,7 +107,7 @@ def fits_words(job: Job, decision: Decision, used: tuple[float, float] | None) -
 
 
 def brief_usd(usd: float, goal: Goal) -> str:
-    """'$79', '$0.47'; with cents where rounding would take it over the budget, or bring it back within."""
+    """'$79', '$0.47'; with cents if rounding would cross the budget."""
     rounded, budget = round(usd), goal.budget_usd
     crosses = budget is not None and (rounded > budget) != (usd > budget)
     return format_usd(usd) if abs(usd) < CENTS_BELOW or crosses else f"${rounded:,}"

@@ -1,6 +1,6 @@
-"""The report of a run: the built page of `pages/` with its data inside, one file that asks for nothing else.
+"""The report of a run: the built page of `pages/` as one file, with the run's data inside.
 
-The data are what the API answers about the run, by the end of each path: the page asks for them as the live one does.
+The data are the answers of the API about the run, by the end of each path; the page requests them as the live one does.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from mlcd.reports.tradeoff import tradeoff_of
 from mlcd.reports.view.view import view_of
 
 MOST_POINTS = 120
-"""Of a boundary, which may have ten thousand."""
+"""Most points of a Pareto boundary, which may have ten thousand."""
 DATA = '<script type="application/json" id="run">'
-"""In the built page; what follows it is the data."""
+"""The place in the built page after which the data is inserted."""
 
 
 def page(
@@ -46,7 +46,9 @@ def page(
         **_exports(run, lines),
     }
     data = {"run": run, "written_at": lines[-1].written_at.isoformat(), "answers": answers}
-    text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")  # so it ends no script
+    text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )  # so that no text can end the script element
     before, place, after = _built().partition(DATA)
     assert place, "the built page has a place for the data"
     return f"{before}{place}{text}{after}"
@@ -65,7 +67,7 @@ def _built() -> str:
 
 
 def _exports(run: str, lines: Sequence[Line]) -> dict[str, Any]:
-    """The decision as files. Not the SkyPilot task: its envs may hold secrets, and a report is there to be sent."""
+    """The decision as files; not the SkyPilot task, whose envs may hold secrets, since reports are sent to others."""
     account = Account.replay((line.entry, line.elapsed_s) for line in lines)
     exports = {}
     for tool in planner_of(account.job).exports:

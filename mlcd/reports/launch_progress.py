@@ -1,6 +1,6 @@
-"""Where live launches stand: how far, how fast, what they have cost, and how long they will still take.
+"""The progress of live launches: work done, rate, cost, and remaining time.
 
-A meter makes it of a job's reports. As JSON it goes to whoever looks from elsewhere: pages, other terminals.
+A `ProgressMeter` computes it from a job's reports. As JSON, it is stored for pages and other terminals.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def to_json(headways: Iterable[Headway]) -> str:
 
 
 def from_json(text: str) -> list[Headway]:
-    """What was written; nothing where another version has written what this one cannot read."""
+    """The stored progress; empty if another version wrote it and this one cannot read it."""
     try:
         return _CODEC.validate_json(text)
     except ValueError:
@@ -65,17 +65,16 @@ def from_json(text: str) -> list[Headway]:
 
 WINDOW_S = (10.0, 300.0)
 WINDOW_SHARE = 0.25
-"""A rate is that of the last quarter of the time since the first report: ten seconds of it at least, five minutes at
-the most."""
+"""The rate is measured over the last quarter of the time since the first report: at least 10 s, at most 5 minutes."""
 LEAST_S = 1.0
-"""Reports closer together than this give no rate: they may have been read from one block of output."""
-APART = 64
-"""Reports of a window that are kept, at about equal distances."""
+"""Reports closer together than this give no rate: they may come from one block of output."""
+KEPT_REPORTS = 64
+"""Reports kept of a window, at about equal distances."""
 
 
 @dataclass
 class _Reports:
-    """What a launch has reported: its epochs, and what its recent rate is made of."""
+    """The reports of a launch: its epochs, and the recent samples that give its rate."""
 
     first_s: float
     recent: deque[Sample] = field(default_factory=deque)
@@ -85,7 +84,7 @@ class _Reports:
         """Samples a second over the last minutes, with this report."""
         recent = self.recent
         window_s = min(max(WINDOW_S[0], WINDOW_SHARE * (sample.elapsed_s - self.first_s)), WINDOW_S[1])
-        if len(recent) > 1 and recent[-1].elapsed_s - recent[-2].elapsed_s < window_s / APART:
+        if len(recent) > 1 and recent[-1].elapsed_s - recent[-2].elapsed_s < window_s / KEPT_REPORTS:
             recent.pop()
         recent.append(sample)
         while len(recent) > 2 and sample.elapsed_s - recent[1].elapsed_s >= window_s:
@@ -95,14 +94,14 @@ class _Reports:
 
 
 class ProgressMeter:
-    """Gets every report of a run's launches, which may be under way at the same time; says where each stands."""
+    """Gets every report of a run's launches, also of parallel ones, and returns the progress of each."""
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._now = now
         self._reports: dict[str, _Reports] = {}
 
     def __call__(self, job: Job, launch: Launch, sample: Sample) -> Headway:
-        """Where the launch stands with this report."""
+        """The progress of the launch after this report."""
         reports = self._reports.setdefault(launch.label, _Reports(sample.elapsed_s))
         if isinstance(sample.evidence, Epoch):
             reports.epochs.append(sample.evidence)
@@ -114,7 +113,7 @@ class ProgressMeter:
         return self._on_machines(launch, reports.recent_rate(sample), sample, "samples/s")
 
     def forget(self, label: str) -> None:
-        """A launch that is over."""
+        """Drop a launch that is over."""
         self._reports.pop(label, None)
 
     def _on_machines(self, launch: Launch, rate: float, sample: Sample, unit: str) -> Headway:
@@ -129,7 +128,7 @@ class ProgressMeter:
         return Headway(*about, usd, words, share, rate if rate > 0 else None, unit, left_s)
 
     def _on_functions(self, task: FunctionsTask, launch: Launch, epochs: list[Epoch], sample: Sample) -> Headway:
-        """Functions are billed by the epoch, and report only those that have ended."""
+        """Functions are billed by epoch, and report only finished epochs."""
         words = progress_words(task, launch, epochs, sample.elapsed_s)
         usd, share, left_s = sum(epoch.usd for epoch in epochs), None, None
         if launch.purpose is Purpose.RUN and (work := work_of(launch)) is not None:

@@ -1,4 +1,4 @@
-"""The ledger held against the cloud's bill, launch by launch. A difference is shown, never smoothed over."""
+"""Compare the ledger with the cloud's bill, launch by launch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlcd.core.ledger import Line, Settled, Voided
 from mlcd.core.units import format_usd
 
 TOLERATED_SHARE, TOLERATED_USD = 0.02, 1.0
-"""A difference beyond one of these is pointed out."""
+"""A larger difference than either of these is pointed out."""
 COSTS = ("line_item_unblended_cost", "lineItem/UnblendedCost")
 """AWS's column of dollars: in a data export, and in the older Cost and Usage Report."""
 TAGS = ("resource_tags_user_mlcd", "resourceTags/user:mlcd")
@@ -25,7 +25,7 @@ ALL_TAGS = "resource_tags"
 
 @dataclass(frozen=True)
 class Reconciled:
-    """A launch in both books. `cloud_usd`: None where the cloud's has nothing about it."""
+    """The cost of a launch by the ledger and by the cloud's bill; `cloud_usd` is None if the bill does not have it."""
 
     label: str
     configuration: str
@@ -44,7 +44,7 @@ class Reconciled:
     def words(self) -> str:
         """'the ledger has $0.02 more (4.1 %)'."""
         if self.cloud_usd is None:
-            return "nothing of it in the bill" if self.ledger_usd > 0 else ""
+            return "not in the bill" if self.ledger_usd > 0 else ""
         if not self.differs:
             return ""
         off_usd = self.ledger_usd - self.cloud_usd
@@ -89,7 +89,7 @@ def _tag(cell: str, column: str) -> str:
     return str(tags.get("user_mlcd", "")) if isinstance(tags, dict) else ""
 
 
-def in_all(rows: Sequence[Reconciled]) -> Reconciled:
+def total(rows: Sequence[Reconciled]) -> Reconciled:
     """All launches together."""
     ledger_usd = sum(row.ledger_usd for row in rows)
-    return Reconciled("in all", "", ledger_usd, sum(row.cloud_usd or 0.0 for row in rows))
+    return Reconciled("total", "", ledger_usd, sum(row.cloud_usd or 0.0 for row in rows))

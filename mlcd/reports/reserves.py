@@ -1,4 +1,4 @@
-"""What had to be kept to finish, after each probe. It is found along the way, since a search may have thousands."""
+"""The reserve to finish the job, after each probe; computed incrementally, since a search may have thousands."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ Key = tuple[float, ...]
 
 
 def reserves(job: Job, space: Space, after: Iterable[History]) -> list[Forecast | None]:
-    """What had to be kept after each probe, from how the run stood then; None: nothing."""
+    """The reserve after each probe, from the history at that time; None if there was none."""
     kept = _Finish(job, space) if not isinstance(job.ask, ServingTask) else _Confirmation(job, space)
     return [kept.after(history) for history in after]
 
 
 class _Finish:
-    """Of a job: the best finish that is safe or, where none is, the one that is nearest to safe.
+    """For a job: the best forecast that keeps the limits or, if none does, the one that exceeds them least.
 
-    Each configuration that is measured makes the others a little less sure (`needed_confidence`), and what is gone only
-    grows: what is not safe does not become so, and every finish only becomes dearer. Until a launch is repeated: it
-    tells of all of them how far launches differ.
+    Each measured configuration lowers the confidence in the others (`needed_confidence`), and spending only grows. So a
+    forecast that breaks the limits never keeps them later, and every worst case only grows. A repeated launch is the
+    exception: it changes the estimated spread of all launches, so everything is computed again.
     """
 
     def __init__(self, job: Job, space: Space) -> None:
         self._job, self._space, self._left = job, space, job
         self._measured, self._spread = _Measured(), Spread()
         self._best, self._nearest = _Ranking(), _Ranking()
-        # What is expected on spot machines depends on the worst case, and so on what else was measured.
+        # Forecasts on spot machines depend on the worst case, and so on the other measurements.
         self._on_spot = any(choice.on_spot for choice in space.choices)
 
     def after(self, history: History) -> Forecast | None:
@@ -61,7 +61,7 @@ class _Finish:
 
 
 class _Confirmation:
-    """Of a service: trying the best one once more, where it is not certain yet (see `promise.best`)."""
+    """For a service: the cost of one more trial of the best configuration, if it is not certified yet."""
 
     def __init__(self, job: Job, space: Space) -> None:
         self._job, self._space = job, space
@@ -81,7 +81,7 @@ class _Confirmation:
 
 
 class _Measured:
-    """`good` of a history that grows, and its launches by configuration; only what is new in it is looked at."""
+    """The successful measurements of a growing history, and its launches by configuration; reads only new entries."""
 
     def __init__(self) -> None:
         self.good: list[Measurement] = []
@@ -92,9 +92,9 @@ class _Measured:
         self._saved_samples = -1.0
 
     def add(self, history: History) -> tuple[list[int], bool]:
-        """The numbers of what is good that are new or have changed; and whether every forecast has.
+        """The numbers of new or changed measurements, and whether every forecast has changed.
 
-        They have where a launch was repeated, and where more work is saved: there is less to do, wherever that is.
+        They all change when a launch was repeated, or when more work is saved, so that less is left to do.
         """
         probes, runs = history.measurements[self._probes :], history.runs[self._runs :]
         self._probes, self._runs = len(history.measurements), len(history.runs)
@@ -118,33 +118,33 @@ class _Measured:
 
 
 class _Ranking:
-    """Numbers by their keys, the smallest first, and of equal ones the smaller number."""
+    """A priority queue of numbers by key, smallest first; ties by number."""
 
     def __init__(self) -> None:
         self._keys: dict[int, Key | None] = {}
         self._heap: list[tuple[Key, int]] = []
 
     def put(self, number: int, key: Key | None) -> None:
-        """Rank it so, in place of before; None: not at all."""
+        """Set or replace its key; None removes it."""
         self._keys[number] = key
         if key is not None:
             heappush(self._heap, (key, number))
 
     def first(self, stays: Callable[[int], bool] = lambda _: True) -> int | None:
-        """The first one that stays; those before it are dropped."""
+        """The first one for which `stays` is true; those before it are removed."""
         while self._heap:
             key, number = self._heap[0]
             if self._keys[number] == key and stays(number):
                 return number
-            heappop(self._heap)  # or it was ranked again since
+            heappop(self._heap)  # outdated, if its key has changed
         return None
 
     def least(self, key_now: Callable[[int], Key]) -> int | None:
-        """The first one by what its key is now, where keys have only grown since they were put."""
+        """The first one by its current key; keys must only have grown since `put`."""
         while self._heap:
             key, number = self._heap[0]
             if self._keys[number] != key:
-                heappop(self._heap)  # it was ranked again since
+                heappop(self._heap)  # outdated
             elif (now := key_now(number)) == key:
                 return number
             else:
@@ -154,7 +154,7 @@ class _Ranking:
 
 
 def _excess(goal: Goal, ahead: Forecast) -> float:
-    """How far beyond the limits a finish is, as a share of the limit it breaks most."""
+    """The worst case as a share of the limit that it exceeds most."""
     budget = ahead.worst_usd / goal.budget_usd if goal.budget_usd else 0.0
     deadline = ahead.worst_seconds / goal.deadline_s if goal.deadline_s else 0.0
     return max(budget, deadline)

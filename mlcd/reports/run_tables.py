@@ -1,4 +1,4 @@
-"""All tables of a run, as the API gives them: at the top of its page first, then what is folded below."""
+"""All tables of a run, as the API returns them: those at the top of its page first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MEANING = {
 
 
 def run_tables(lines: Sequence[Line]) -> dict[str, Any]:
-    """From all entries of a run."""
+    """All tables, from all entries of a run."""
     story = Story.of(lines)
     return {"run": story.run, "tables": [_document(table) for table in (*_tables(story), about(story))]}
 
@@ -47,7 +47,7 @@ def _document(table: Table) -> dict[str, Any]:
 
 
 def about(story: Story) -> Table:
-    """How the run was made, why its search ended, and how to make it again."""
+    """Version, method, seed and place of the run, why its search ended, and the command to repeat it."""
     started, search, decision = story.started, story.job.search, story.decision
     rows = [
         ("MLCD", started.version),
@@ -63,7 +63,7 @@ def about(story: Story) -> Table:
 
 
 def command(story: Story) -> str:
-    """The command line that makes this search again from its job file."""
+    """The command that repeats this search from its job file."""
     job, goal = story.job, story.goal
     limits = ["--budget", f"{goal.budget_usd:.10g}"] if goal.budget_usd is not None else []
     limits += ["--deadline", f"{goal.deadline_s:.10g}s"] if goal.deadline_s is not None else []

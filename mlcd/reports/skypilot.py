@@ -17,15 +17,15 @@ from mlcd.reports.words import decision_words
 
 BY_TORCHRUN = re.compile(r"\btorchrun\b|\btorch\.distributed\.(run|launch)\b")
 PEERS = """\
-# torchrun finds its peers by these, as where MLCD starts it
+# torchrun finds its peers by these variables, which MLCD sets as well
 export PET_NNODES=$SKYPILOT_NUM_NODES PET_NODE_RANK=$SKYPILOT_NODE_RANK PET_NPROC_PER_NODE={workers}
 export PET_MASTER_ADDR=$(echo "$SKYPILOT_NODE_IPS" | head -n 1) PET_MASTER_PORT=29400
 """
-"""Without them, SkyPilot would start a job of its own on each node, on one GPU."""
+"""Without these, torchrun would train separately on each node, on one GPU."""
 
 
 def task_of(run: str, account: Account) -> dict[str, Any]:
-    """The task: everything the user wrote, with the resources and the node count that were chosen."""
+    """The user's task with the chosen resources and number of nodes."""
     decision, ask = account.decision, account.job.ask
     if isinstance(ask, ServingTask):
         raise WrongState(f"run '{run}' serves a model: export it with --to kserve, triton, mlserver or compose")
@@ -38,7 +38,7 @@ def task_of(run: str, account: Account) -> dict[str, Any]:
     kept = {
         key: value
         for key, value in (task.pop("resources", None) or {}).items()
-        # What the decision replaces; SkyPilot refuses an instance type beside them.
+        # The decision replaces these; SkyPilot refuses an instance type beside them.
         if key not in ("infra", "cloud", "region", "zone", "instance_type", "accelerators", "cpus", "memory", "any_of")
     }
     place = "/".join(part for part in (offer.cloud, offer.region) if part)
@@ -50,7 +50,7 @@ def task_of(run: str, account: Account) -> dict[str, Any]:
         resources["use_spot"] = True
     task.pop("num_nodes", None)
     chosen = plan_variables(account.job, configuration)
-    if batch_of(configuration) is not None:  # the tracker hands it to the script
+    if batch_of(configuration) is not None:  # the tracker passes it to the script
         chosen["MLCD_BATCH"] = str(batch_of(configuration))
     if chosen:
         task["envs"] = {**(task.get("envs") or {}), **chosen}
@@ -61,7 +61,7 @@ def task_of(run: str, account: Account) -> dict[str, Any]:
 
 
 def task_text(run: str, account: Account) -> str:
-    """The task as YAML, with where it comes from on top."""
+    """The task as YAML, with a comment about the run on top."""
     task = task_of(run, account)
     provenance = account.started.provenance if account.started is not None else ""
     words = decision_words(account.decision, account.job.goal) if account.decision is not None else ""
@@ -71,7 +71,7 @@ def task_text(run: str, account: Account) -> str:
 
 
 class _Readable(yaml.SafeDumper):
-    """Commands on several lines stand as they were written."""
+    """Keeps commands of several lines readable."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

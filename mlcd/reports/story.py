@@ -1,4 +1,4 @@
-"""A run read from its ledger: the probes, what finishing takes on each, and which was chosen."""
+"""A run as reports read it from its ledger: the probes, the forecast of finishing on each, and the choice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mlcd.reports.reserves import reserves
 
 @dataclass(frozen=True)
 class SettledProbe:
-    """A settled probe: its number, what it showed, why it was made, and where the run stood just after it."""
+    """A settled probe: its number, its measurement, its reason, and the history of the run just after it."""
 
     number: int
     measurement: Measurement
@@ -32,7 +32,7 @@ class SettledProbe:
 
 @dataclass(frozen=True)
 class Story:
-    """A run as its reader sees it."""
+    """A run as reports show it, computed from its ledger entries."""
 
     lines: tuple[Line, ...]
     started: Started
@@ -41,7 +41,7 @@ class Story:
 
     @staticmethod
     def of(lines: Sequence[Line]) -> Story:
-        """The story of these entries; `ValueError` if the first one is not the start of a run."""
+        """Read these entries; `ValueError` if the first one is not the start of a run."""
         if not lines or not isinstance(lines[0].entry, Started):
             raise ValueError("a report needs all entries of a run, from the first one on")
         account = Account()
@@ -63,7 +63,7 @@ class Story:
 
     @property
     def search(self) -> History:
-        """What was known and spent when the search ended, or so far."""
+        """The history when the search ended, or so far."""
         return self.account.searched
 
     @property
@@ -73,17 +73,17 @@ class Story:
 
     @property
     def goal(self) -> Goal:
-        """What the job's owner wants."""
+        """The goal of the job."""
         return self.job.goal
 
     @property
     def decision(self) -> Decision | None:
-        """What the search ended with, if it has."""
+        """The decision of the search, if it has ended."""
         return self.account.decision
 
     @cached_property
     def good(self) -> tuple[SettledProbe, ...]:
-        """The probes that count: of each configuration the newest with a rate."""
+        """The probes that count: the newest successful one of each configuration."""
         newest = {probe.measurement.configuration: probe for probe in self.probes if probe.measurement.ok}
         return tuple(sorted(newest.values(), key=lambda probe: probe.number))
 
@@ -102,7 +102,7 @@ class Story:
 
     @property
     def best(self) -> SettledProbe | None:
-        """The chosen one; while nothing is decided, the best so far that can be certified."""
+        """The chosen probe; before a decision, the best so far that can be certified."""
         if self.decision is not None:
             return self.chosen
         certified = [probe for probe in self.good if self.certified(probe)]
@@ -113,19 +113,19 @@ class Story:
         return self._together.get(probe.measurement.configuration, probe.measurement)
 
     def ahead(self, probe: SettledProbe) -> Forecast:
-        """What the job itself takes on a probed configuration."""
+        """The forecast of running the job on a probed configuration."""
         return self._finishes[probe.measurement.configuration]
 
     def total(self, ahead: Forecast) -> tuple[float, float]:
-        """Seconds and dollars to expect with all probes included."""
+        """Expected seconds and dollars, probes included."""
         return self.search.elapsed_s + ahead.seconds, self.search.spent_usd + ahead.usd
 
     def worst(self, ahead: Forecast) -> tuple[float, float]:
-        """Seconds and dollars that are counted on at the most, with all probes included."""
+        """Worst-case seconds and dollars, probes included."""
         return self.search.elapsed_s + ahead.worst_seconds, self.search.spent_usd + ahead.worst_usd
 
     def certified(self, probe: SettledProbe) -> bool:
-        """Whether it may be chosen: the job ends within the limits, there or on the fallback of a trial there."""
+        """Whether it may be chosen: the job ends within the limits there, or on its fallback after a trial there."""
         return probe.measurement.configuration in self._choices
 
     @cached_property
@@ -143,19 +143,19 @@ class Story:
 
     @cached_property
     def _left(self) -> Job:
-        """The job without the work that was saved in the search."""
+        """The job without the work that probes have saved."""
         return remaining_job(self.job, self.search)
 
     @cached_property
     def reserves(self) -> list[Forecast | None]:
-        """For each probe, what had to be kept just after it: to finish, or to confirm a service; None: nothing."""
+        """For each probe, the reserve just after it: to finish, or to confirm a service; None if there is none."""
         return reserves(self.job, self.account.space, (probe.after for probe in self.probes))
 
 
 def finishes(job: Job, space: Space, history: History, decision: Decision | None) -> dict[Configuration, Forecast]:
-    """Time and cost from the decision on, of each configuration that has a rate; `job` has only the work that is left.
+    """Time and cost from the decision on, of each configuration with a rate; `job` has only the remaining work.
 
-    Of an elastic job by the curve of its decision: a batch of another size needs other work to reach the target.
+    For `mlcd scale`, from the curve of the decision: another batch size needs another amount of work.
     """
     curve = decision.curve if decision is not None else ()
     ahead = {m.configuration: each for m, each in forecasts(job, space, history, curve=curve)}
@@ -163,7 +163,7 @@ def finishes(job: Job, space: Space, history: History, decision: Decision | None
 
 
 def series(configuration: Configuration) -> str:
-    """What all sizes of a configuration have in common: the instance type and, where they may vary, batch or plan."""
+    """What a chart draws as one line: the instance type and, if they vary, the batch or the plan."""
     name, batch, plan = configuration.offer.name, batch_of(configuration), plan_of(configuration)
     if plan is not None:
         return plan.words(name, configuration.nodes)

@@ -1,4 +1,4 @@
-"""Tables of a run in words, each with a title: the page of the run and its report show them as they are."""
+"""Tables of a run as text, shown by its page and its report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MEASURED = (
 
 @dataclass(frozen=True)
 class Table:
-    """`chosen`: the rows of what was chosen, counted from 0. `folded`: below, to be opened; else at the page's top."""
+    """`chosen`: indices of the chosen rows. `folded`: collapsed at the end of the page; else shown at its top."""
 
     title: str
     columns: Columns
@@ -35,7 +35,7 @@ class Table:
 
 
 def final_run(story: Story) -> list[Table]:
-    """The final run against its forecast, if it had one, and its target; none where there was no run."""
+    """The final run compared with its forecast and its target; empty if there was no run."""
     decision, runs = story.decision, story.account.final_runs
     if not runs or decision is None or (decision.forecast is None and not decision.curve):
         return []
@@ -52,7 +52,7 @@ def final_run(story: Story) -> list[Table]:
 
 
 def measured(story: Story) -> list[Table]:
-    """Every probe: the best for the goal first, failures last, the chosen row marked."""
+    """Every probe, the best for the goal first, failures last."""
     if not story.probes:
         return []
     good = sorted(

@@ -1,4 +1,4 @@
-"""Tables and decisions in a terminal, all printed alike; and what a planner adds to a run: its facts and its tables."""
+"""How tables, decisions, and a planner's additional facts and tables are printed in a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mlcd.core.additions import Additions, Cell
 
 Columns = Sequence[tuple[str, str]]
-"""Names, and of what kind the cells are: 'num' stands at the right, 'mark' in the middle, 'wrap' may be broken."""
+"""Column names with their kind: 'num' is aligned right, 'mark' centred, 'wrap' may be wrapped."""
 Row = Sequence[str]
 JUSTIFY: dict[str, Literal["left", "right", "center"]] = {"num": "right", "mark": "center"}
 
@@ -25,7 +25,7 @@ JUSTIFY: dict[str, Literal["left", "right", "center"]] = {"num": "right", "mark"
 def rich_table(
     columns: Columns, rows: Iterable[Row], total: Row = (), chosen: Collection[int] = (), more: int = 0
 ) -> RichTable:
-    """A table of words. `total`: the row below all; `chosen`: rows, counted from 0; `more`: rows that are left out."""
+    """A table of text. `total`: the last row; `chosen`: indices of highlighted rows; `more`: number of omitted rows."""
     table = RichTable(box=None, pad_edge=False, header_style="bold dim", show_footer=bool(total), footer_style="bold")
     for i, (name, kind) in enumerate(columns):
         justify, footer = JUSTIFY.get(kind, "left"), escape(total[i]) if total else ""
@@ -40,14 +40,14 @@ def rich_table(
 def say_decision(
     console: Console, decision: Decision, sentence: str, provenance: Provenance = Provenance.LIVE, wraps: bool = False
 ) -> None:
-    """A decision in a sentence. `wraps`: at the console's width, not where the terminal does."""
+    """Print a decision as a sentence. `wraps`: wrap it at the console's width, not at that of the terminal."""
     label = f" ({provenance})" if provenance is not Provenance.LIVE else ""
     style = "bold green" if decision.configuration is not None else "bold yellow"
     console.print(f"Decision{label}: {sentence}", style=style, markup=False, soft_wrap=not wraps)
 
 
 def show_additions(console: Console, additions: Additions | None) -> None:
-    """A line for each fact, then the tables; figures are for the pages. None: the planner adds nothing."""
+    """Print a line for each fact, then the tables (figures are only on pages). None: the planner adds nothing."""
     if additions is None:
         return
     for fact in additions.facts:

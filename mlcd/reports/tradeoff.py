@@ -1,7 +1,7 @@
-"""Time against cost of everything that a run knows: totals of each configuration, the Pareto boundary, the knee.
+"""Time against cost of a run: totals of each configuration, the Pareto boundary, the knee.
 
-From stored probes only. For an elastic run with a curve, its curve; on functions, the plans of all methods. A curve
-without absolute times is a ranking; the totals beside it are those of all the work, the basis of certificates.
+Computed from stored probes only. For `mlcd scale` from its curve; on functions from the plans of all methods. A curve
+without absolute times is a ranking; the totals are then those of all the work, on which certificates are based.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from mlcd.reports.functions.words import chosen_plan, plan_name
 from mlcd.reports.story import Story, series
 
 BELOW, ABOVE = 0.8, 1.25
-"""How far a slider goes below the cheapest and above the most expensive: both ends show another answer."""
+"""How far a slider extends below the cheapest and above the most expensive, so that both ends change the answer."""
 FARTHEST = 3.0
-"""A limit beyond this factor of the slider's ends is not on it: that would make the slider too coarse."""
+"""A limit beyond this factor of the slider's ends is not on it, or the slider would be too coarse."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _marked(points: list[TradeoffPoint]) -> list[TradeoffPoint]:
 
 
 def _range(needed: Sequence[float], limit: float | None) -> tuple[float, float] | None:
-    """From below the smallest need to above the largest, extended to the limit itself if that is near."""
+    """The range of a slider: around all needed limits, extended to the current limit if that is near."""
     if not needed:
         return None
     low, high = BELOW * min(needed), ABOVE * max(needed)

@@ -1,4 +1,4 @@
-"""What would be clearly better than a what-if's decision and is expected to keep the limits, but is not certain to."""
+"""A clearly better configuration than a what-if's decision, expected to keep the limits but not certified."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mlcd.reports.story import Story
 from mlcd.reports.tradeoff import TradeoffPoint, points_of
 
 CLEARLY = 0.95
-"""Less is not worth a search."""
+"""Share of the decision's time or cost that an option must stay below to be worth a search."""
 
 
 def uncertified_option_words(lines: Sequence[Line], goal: Goal, label: str | None) -> str | None:
-    """It in a sentence; None where there is no such thing. `label`: what was decided, as the trade-off names it."""
+    """A sentence about it; None if there is none. `label`: the decided configuration, as the trade-off names it."""
     story = Story.of(lines)
     if isinstance(story.job.ask, ServingTask) or (point := better_point(points_of(story), goal, label)) is None:
         return None
@@ -27,11 +27,11 @@ def uncertified_option_words(lines: Sequence[Line], goal: Goal, label: str | Non
     elif point.worst_seconds is not None:
         most = f", at most {format_duration(point.worst_seconds)}"
     total = f"{format_duration(point.seconds)} and {format_usd(point.usd)} in total{most}"
-    return f"Expected to fit, but not certain: {point.label}, {total}. A search may make sure of it."
+    return f"Expected to fit, but not certain: {point.label}, {total}. A new search may certify it."
 
 
 def better_point(points: Sequence[TradeoffPoint], goal: Goal, label: str | None) -> TradeoffPoint | None:
-    """Only what was measured counts, and only for goals that are one figure: a knee is none."""
+    """The best measured point that fits the limits; only for the goals fastest and cheapest."""
     if goal.objective not in (Objective.FASTEST, Objective.CHEAPEST):
         return None
 

@@ -85,7 +85,7 @@ def test_selected_runs_are_compared_and_one_is_left_out(page, many, expect):
     page.get_by_label("Only what differs").check()
     assert 0 < rows.count() < before
     page.goto(f"{many.url}/compare?runs=decided-1,decided-2,begun-1")
-    expect(page.get_by_text("Not decided yet, so with figures so far: begun-1.")).to_be_visible()
+    expect(page.get_by_text("Not decided yet, so their figures are not final: begun-1.")).to_be_visible()
     page.get_by_label("Compare without begun-1").first.click()
     page.wait_for_url("**/compare?runs=decided-1*decided-2")
     expect(page.get_by_text("Not decided yet")).to_have_count(0)

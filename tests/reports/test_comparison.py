@@ -68,7 +68,7 @@ def test_costs_are_those_of_the_ledger_and_split_into_probes_and_the_job_itself(
     for run in found.runs:
         assert run.probing_usd + run.final_usd == pytest.approx(run.summary.spent_usd)
     assert all(len(row.cells) == len(EVERY_KIND) for section in found.sections for row in section.rows)
-    assert cells(found, "Spent in all") == [f"${run.summary.spent_usd:,.2f}" for run in found.runs]
+    assert cells(found, "Total spent") == [f"${run.summary.spent_usd:,.2f}" for run in found.runs]
 
 
 def test_a_path_only_gets_better_and_ends_with_what_was_spent(compared: Compare) -> None:
@@ -101,12 +101,12 @@ def test_the_best_so_far_is_told_by_what_they_share(compared: Compare, runs: tup
 
 def test_what_cannot_be_compared_is_said(compared: Compare) -> None:
     notes = " ".join(compared(*EVERY_KIND).notes)
-    assert "Of different kinds (functions, scale, serve, train, tune)" in notes
-    assert re.search("The chart is of .+, which these are not told by: .*net-a-1", notes)
-    assert "Their work differs" in notes
+    assert "The runs are of different kinds (functions, scale, serve, train, tune)" in notes
+    assert re.search("The chart shows .+, which these runs do not have: .*net-a-1", notes)
+    assert "The jobs have different amounts of work" in notes
     assert compared("demo-5", "demo-6").notes == []
     stopped = compared("demo-5", "demo-2")
-    assert stopped.notes == ["Not decided yet, so with figures so far: demo-2."]
+    assert stopped.notes == ["Not decided yet, so their figures are not final: demo-2."]
     assert (stopped.runs[1].certified, stopped.runs[1].total_usd) == (None, None)
 
 

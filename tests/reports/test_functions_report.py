@@ -9,7 +9,7 @@ from dataclasses import replace
 from io import StringIO
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mlcd_fixtures.functions_runs import (
     TRAINED,
@@ -370,6 +370,7 @@ def test_a_run_of_many_epochs_fits_a_screen_and_adds_up():
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 1e4), st.floats(1e-7, 1e3)), min_size=1, max_size=60))
+@example([(1.0, 1.0)] * 13)
 def test_a_shortened_boundary_keeps_both_ends_and_the_knee(pairs):
     found = [Planned(Stage(1, 1), Allocation(i + 1, 512, "s3"), *pair) for i, pair in enumerate(pairs)]
     shown, along = shown_points(found), fastest_first(found)

@@ -175,7 +175,7 @@ def test_what_is_no_number_is_left_out_and_never_breaks_the_page() -> None:
 def test_a_run_whose_process_is_gone_says_so() -> None:
     lines = RUNS["serve"][:2]
     assert isinstance(lines[-1].entry, Reserved)
-    assert "nobody drives it" in view_of(lines)["next"]
+    assert "its process is gone" in view_of(lines)["next"]
     assert "nobody" not in view_of(lines, driven=True)["next"]
     stopped = [*lines[:1], replace(lines[1], entry=Stopped("by hand"))]
     assert view_of(stopped)["summary"]["because"] == "by hand"

@@ -1,4 +1,4 @@
-"""Runs side by side: their answers, limits and costs, what was probed, and what differs between their jobs."""
+"""Comparison of runs: decisions, limits, costs, probes, and the keys in which their jobs differ."""
 
 from mlcd.reports.comparison.compare import MOST_COMPARED, compare
 from mlcd.reports.comparison.document import Comparison

@@ -1,4 +1,4 @@
-"""Runs side by side, from their ledgers alone."""
+"""Compare runs, using only their ledgers."""
 
 from __future__ import annotations
 
@@ -35,16 +35,25 @@ from mlcd.reports.words import outcome_words
 
 MOST_COMPARED = 6
 MOST_PROBED = 60
-"""Configurations that are listed."""
+"""Most configurations that are listed."""
 LONGEST_VALUE = 2_000
 NOTHING = "–"
-TOLD_BELOW = {"Budget", "Deadline", "Limits", "Probes", "Trials", "Spent on probing", "Spent on trials", "Calibration"}
-"""Key figures of a run's page that every run has in a row of its own."""
+CARDS_WITH_OWN_ROW = {
+    "Budget",
+    "Deadline",
+    "Limits",
+    "Probes",
+    "Trials",
+    "Spent on probing",
+    "Spent on trials",
+    "Calibration",
+}
+"""Key figures of a run's page that are left out here, since they have a row of their own."""
 
 
 @dataclass(frozen=True)
 class _Run:
-    """A run among those compared."""
+    """One of the compared runs."""
 
     summary: Summary
     story: Story
@@ -52,7 +61,7 @@ class _Run:
 
     @property
     def cards(self) -> dict[str, ComparedCell]:
-        """The key figures of its page by their names."""
+        """The key figures of its page, by name."""
         page = {ServingTask: serve_page, FunctionsTask: functions_page}.get(type(self.story.job.ask), machines_page)
         return {name: ComparedCell(words=value, note=note) for name, value, note in page.cards(self.story)}
 
@@ -62,7 +71,7 @@ class _Run:
 
 
 def compare(runs: Sequence[tuple[Summary, Story]]) -> Comparison:
-    """These runs, in this order; each has begun."""
+    """Compare these runs, in this order; each has begun."""
     compared = [_Run(summary, story, certificate(story)) for summary, story in runs]
     by, shared = _shared([story for _, story in runs])
     sections = [
@@ -100,7 +109,7 @@ def _run(run: _Run, by: ComparedPaths | None) -> ComparedRun:
 
 
 def _totals(story: Story) -> tuple[float | None, float | None]:
-    """Of a service there is no end; of functions it is known when they are done."""
+    """Total time and cost; unknown for a service, and for functions until they are done."""
     if isinstance(story.job.ask, ServingTask | FunctionsTask) and story.account.ended is None:
         return None, None
     seconds, usd, _ = machines_page.totals(story)
@@ -108,9 +117,9 @@ def _totals(story: Story) -> tuple[float | None, float | None]:
 
 
 def _answers(runs: Sequence[_Run]) -> list[ComparedRow]:
-    """What was decided, and the key figures that any of them has."""
+    """Status, decision, and the key figures that any of the runs has."""
     cards = [run.cards for run in runs]
-    names = dict.fromkeys(name for each in cards for name in each if name not in TOLD_BELOW)
+    names = dict.fromkeys(name for each in cards for name in each if name not in CARDS_WITH_OWN_ROW)
     return [
         _row("Status", [standing_of(run.summary.status, run.summary.driven) for run in runs]),
         _row("Decided", [run.summary.chosen for run in runs]),
@@ -124,10 +133,10 @@ def _certificates(runs: Sequence[_Run]) -> list[ComparedRow]:
     verdicts = [None if each is None else "certified" if each.certified else "not certified" for each in decided]
     sure = [each.confidence if each is not None else None for each in found]
     rows = [
-        _row("Choice", verdicts),
-        _row("How sure", [None if each is None else format_confidence(each) for each in sure]),
-        _row("Dollars at the most", [_term(each, "usd") for each in found]),
-        _row("Time at the most", [_term(each, "s") for each in found]),
+        _row("Decision", verdicts),
+        _row("Confidence", [None if each is None else format_confidence(each) for each in sure]),
+        _row("Worst-case cost", [_term(each, "usd") for each in found]),
+        _row("Worst-case time", [_term(each, "s") for each in found]),
     ]
     return [row for row in rows if any(cell.words != NOTHING for cell in row.cells)]
 
@@ -145,7 +154,7 @@ def _limits(runs: Sequence[_Run]) -> list[ComparedRow]:
     goals = [run.story.goal for run in runs]
     live = [run.story.started.provenance is Provenance.LIVE for run in runs]
     return [
-        _row("Asked", [run.summary.goal_words for run in runs]),
+        _row("Goal", [run.summary.goal_words for run in runs]),
         _row("Budget", ["none" if goal.budget_usd is None else format_usd(goal.budget_usd) for goal in goals]),
         _row("Deadline", ["none" if goal.deadline_s is None else format_duration(goal.deadline_s) for goal in goals]),
         _row("Where", [run.summary.on for run in runs]),
@@ -159,8 +168,8 @@ def _costs(runs: Sequence[_Run]) -> list[ComparedRow]:
         _of_cells("Probes", [_counted(run.probing) for run in runs]),
         _of_cells("Spent on probes", [_took(run.probing) for run in runs]),
         _of_cells("Spent on the job itself", [_took(final) if final else None for final in finals]),
-        _row("Spent in all", [format_usd(run.summary.spent_usd) for run in runs]),
-        _row("Time in all", [format_duration(run.summary.elapsed_s) for run in runs]),
+        _row("Total spent", [format_usd(run.summary.spent_usd) for run in runs]),
+        _row("Elapsed time", [format_duration(run.summary.elapsed_s) for run in runs]),
     ]
 
 
@@ -175,10 +184,10 @@ def _took(launches: Sequence[Measurement]) -> ComparedCell:
 
 
 def _probed(runs: Sequence[_Run]) -> ComparedSection:
-    """The newest probe of each configuration: its rate, and what it cost."""
+    """The newest probe of each configuration: rate, cost and time. Configurations that most runs probed come first."""
     newest = [{str(probe.measurement.configuration): probe for probe in run.story.probes} for run in runs]
     tried = Counter(label for each in newest for label in each)
-    order = sorted(tried, key=lambda label: -tried[label])  # stable: else as they came
+    order = sorted(tried, key=lambda label: -tried[label])  # stable: ties stay in order
     rows = []
     for label in order[:MOST_PROBED]:
         cells: list[ComparedCell | None] = []
@@ -200,14 +209,14 @@ def _result(story: Story, m: Measurement, chosen: bool) -> ComparedCell:
 
 
 def _jobs(runs: Sequence[_Run]) -> ComparedSection:
-    """Every key that any job has, those that differ first."""
+    """Every key that any of the job files sets, those that differ first."""
     jobs = [keys_of(run.story.started) for run in runs]
     rows = [_row(key, [job.get(key) for job in jobs]) for key in dict.fromkeys(key for job in jobs for key in job)]
     return ComparedSection(title="Job", rows=sorted(rows, key=lambda row: not row.differs))
 
 
 def _shared(stories: Sequence[Story]) -> tuple[ComparedPaths | None, set[str]]:
-    """What most of them are told by, and which those are; nothing if no two share it."""
+    """The measure that most runs share, and the runs that have it; None if no two share one."""
     found = [(story.run, by) for story, by in zip(stories, measures(stories), strict=True) if by is not None]
     most = Counter(by.name for _, by in found).most_common(1)
     if not most or most[0][1] < 2:
@@ -217,24 +226,26 @@ def _shared(stories: Sequence[Story]) -> tuple[ComparedPaths | None, set[str]]:
 
 
 def _notes(runs: Sequence[_Run], by: ComparedPaths | None, shared: set[str]) -> list[str]:
-    """What a reader must not compare."""
+    """Notes on what must not be compared."""
     notes, others = [], [run.story.run for run in runs if run.story.run not in shared]
     kinds = {run.summary.kind for run in runs}
     if len(kinds) > 1:
-        notes.append(f"Of different kinds ({', '.join(sorted(kinds))}): only limits and costs mean the same for all.")
+        notes.append(
+            f"The runs are of different kinds ({', '.join(sorted(kinds))}): only limits and costs can be compared."
+        )
     if by is None:
-        notes.append("No two of them look for the same thing, so there is no chart of the best so far.")
+        notes.append("No two runs have the same measure, so there is no chart of the best so far.")
     elif others:
-        notes.append(f"The chart is of {by.name}, which these are not told by: {', '.join(others)}.")
+        notes.append(f"The chart shows {by.name}, which these runs do not have: {', '.join(others)}.")
     money = {run.story.started.provenance for run in runs}
     if Provenance.LIVE in money and len(money) > 1:
         unreal = [run.story.run for run in runs if run.story.started.provenance is not Provenance.LIVE]
-        notes.append(f"No real money: {', '.join(unreal)}.")
+        notes.append(f"These runs spent no real money: {', '.join(unreal)}.")
     work = {run.story.job.work_samples for run in runs if not isinstance(run.story.job.ask, ServingTask)}
     if len(work) > 1:
-        notes.append("Their work differs: times and costs are of each one's own.")
+        notes.append("The jobs have different amounts of work; times and costs are for each one's own work.")
     if undecided := [run.story.run for run in runs if run.story.decision is None]:
-        notes.append(f"Not decided yet, so with figures so far: {', '.join(undecided)}.")
+        notes.append(f"Not decided yet, so their figures are not final: {', '.join(undecided)}.")
     return notes
 
 

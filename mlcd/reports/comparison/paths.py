@@ -1,4 +1,4 @@
-"""The best so far of a run, over the money it had spent by then."""
+"""The best result so far of a run, over the money spent."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ LOSS = ComparedPaths(name="loss", unit="loss", lower_is_better=True)
 
 
 def measures(stories: Sequence[Story]) -> list[ComparedPaths | None]:
-    """What the best so far of each run is told by. Runs that all look for the cheapest are told by cost.
+    """The measure of the best result of each run: cost if all runs look for the cheapest, else time.
 
-    None where a run only ranks configurations, and claims no time.
+    None for a run that only ranks configurations, and forecasts no time.
     """
     trained = [story for story in stories if not isinstance(story.job.ask, ServingTask | FunctionsTask)]
     cheap = bool(trained) and all(story.goal.objective is Objective.CHEAPEST for story in trained)
@@ -31,7 +31,7 @@ def measures(stories: Sequence[Story]) -> list[ComparedPaths | None]:
 
 
 def path_of(story: Story, by: ComparedPaths) -> list[PathPoint]:
-    """Each step is better than all before it."""
+    """The steps of a run's best result so far; each is better than all before it."""
     found: list[PathPoint] = []
     for point in _points(story, by):
         if not found or (point.value < found[-1].value if by.lower_is_better else point.value > found[-1].value):
@@ -61,7 +61,7 @@ def _points(story: Story, by: ComparedPaths) -> Iterator[PathPoint]:
 
 
 def _value(story: Story, probe: SettledProbe, by: ComparedPaths) -> float | None:
-    """None: it failed, or may not be chosen."""
+    """The value of a probe; None if it failed, or may not be chosen."""
     if not probe.measurement.ok:
         return None
     if by.unit == "rate":

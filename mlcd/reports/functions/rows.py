@@ -191,7 +191,8 @@ def shown_points(points: Sequence[Planned], most: int = MOST_POINTS) -> list[Pla
     if len(along) <= most:
         return along
     times, bend = np.array([p.seconds for p in along]), knee(along)
-    kept = {int(np.abs(times - wanted).argmin()) for wanted in np.geomspace(times[0], times[-1], most - 1)}
+    spaced = np.geomspace(times[0], times[-1], most - 1)
+    kept = {int(np.abs(times - wanted).argmin()) for wanted in spaced[:-1]} | {len(along) - 1}
     kept |= {along.index(bend)} if bend is not None else set()
     return [along[i] for i in sorted(kept)]
 

@@ -1,4 +1,4 @@
-"""What makes a choice safe: gone + kept <= limit, for each limit; of a server, what was measured of it."""
+"""The certificate of a choice: spent + reserved <= limit, for each limit; for a server, its measured figures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_LIMIT = "There is no limit to break."
 
 
 def certificate(story: Story) -> Certificate | None:
-    """That of the choice, or of the best so far; None where there is nothing to say yet."""
+    """The certificate of the choice, or of the best so far; None if there is neither."""
     decision, goal, gone = story.decision, story.goal, story.search
     if isinstance(story.job.ask, ServingTask):
         return _of_server(story)
@@ -44,7 +44,7 @@ def certificate(story: Story) -> Certificate | None:
 
 
 def what_if_certificate(job: Job, gone: History, decision: Decision) -> dict[str, Any] | None:
-    """The same of a decision that was made again under another goal, as JSON has it."""
+    """The certificate of a what-if, as JSON."""
     ahead = decision.forecast
     if isinstance(job.ask, ServingTask) or ahead is None:
         return None
@@ -77,7 +77,7 @@ def _term(unit: Literal["usd", "s"], gone: float, kept: float, limit: float) -> 
 
 
 def _of_server(story: Story) -> Certificate | None:
-    """What was measured of the choice, and whether its unlucky end keeps what is asked."""
+    """The measured figures of the choice, and whether even their worst end keeps the caps."""
     trial = serve_page.decided_trial(story)
     if trial is None:
         return None

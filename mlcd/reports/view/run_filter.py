@@ -1,4 +1,4 @@
-"""Which runs of a list are asked for: the same in the pages, the API and the terminal."""
+"""The filter of a list of runs, the same in the pages, the API and the terminal."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Archived = Literal["no", "only", "all"]
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """All that is said has to hold; what is not said is not asked. `tags`: each of them. `since`, `until`: began then.
+    """A run passes if all given conditions hold. `tags`: it has all of them. `since`, `until`: when it began.
 
-    An archived run that goes on again is listed while it does.
+    An archived run that was resumed is listed while it is active.
     """
 
     status: str | None = None
@@ -30,7 +30,7 @@ class RunFilter:
     archived: Archived = "no"
 
     def passes(self, run: Summary) -> bool:
-        """Whether this run is asked for."""
+        """Whether this run passes the filter."""
         equal = {"kind": self.kind, "owner": self.owner, "team": self.team, "project": self.project}
         return (
             all(wanted is None or getattr(run, name) == wanted for name, wanted in equal.items())

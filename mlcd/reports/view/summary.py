@@ -1,4 +1,4 @@
-"""A run in a line of a list: what it is, where it stands, what it chose and what it cost."""
+"""A run as a row of a list: job, status, choice and cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlcd.reports.words import goal_words
 QUEUED, REFUSED = "queued", "refused"
 STATUSES = (QUEUED, REFUSED, *map(str, Status))
 INTERRUPTED = "interrupted"
-"""What a list calls a run that searches or runs by its entries, and that nobody drives."""
+"""The status in lists of a run that is active by its entries, but has no process that drives it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,19 @@ class Summary:
 
 
 def standing_of(status: str, driven: bool) -> str:
-    """A run's status, or that it is interrupted: it can be resumed."""
+    """A run's status; `interrupted` if no process drives it, so that it can be resumed."""
     return INTERRUPTED if status in ("searching", "running") and not driven else status
 
 
 def labelled(summary: Summary, labels: Labels) -> Summary:
-    """The same run with what people say of it."""
+    """The summary with labels."""
     return replace(summary, project=labels.project, tags=labels.tags, note=labels.note, archived=labels.archived)
 
 
 def waiting_summary(
     run: str, asked_at: str, job: Job, refused: str | None, owner: str | None = None, team: str | None = None
 ) -> Summary:
-    """A run that was asked for and has not begun, or never will."""
+    """A run that was submitted and has not begun, or was refused."""
     return Summary(
         run=run,
         kind=planner_of(job).kind(job),
@@ -96,7 +96,7 @@ def summary_of(
     team: str | None = None,
     reason: str = "",
 ) -> Summary:
-    """A run that has begun. `reason`: of the last entry that had one."""
+    """A run that has begun. `reason`: that of the last entry with one."""
     history, begun = account.history, account.started
     assert begun is not None, "a run begins with its start"
     return replace(
@@ -114,7 +114,7 @@ def summary_of(
 
 
 def place_words(on: str) -> str:
-    """'recorded:tiny' for a recording wherever it lies: who looks at a page has no use for the path."""
+    """The place without the path of a recording: 'recorded:tiny'."""
     kind, colon, place = on.partition(":")
     return f"{kind}:{PurePath(place).name}" if colon and place.startswith("/") else on
 

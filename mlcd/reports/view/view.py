@@ -30,7 +30,7 @@ from mlcd.reports.words import decision_words
 Fields = dict[str, Any]
 ACTIVE = (Status.SEARCHING, Status.RUNNING)
 MOST_WARNINGS = 3
-"""That are shown beside the answer."""
+"""Most warnings shown beside the answer."""
 
 
 def view_of(
@@ -42,9 +42,9 @@ def view_of(
     labels: Labels = UNLABELLED,
     additions: Additions | None = None,
 ) -> Fields:
-    """A run that has begun, from all its entries. `boundary`: of a run on functions, one epoch's.
+    """The page of a run that has begun, from all its entries, without `progress`, which is not in the ledger.
 
-    Only `progress` is not there: the ledger does not know it.
+    `boundary`: on functions, the Pareto boundary of an epoch.
     """
     story = Story.of(lines)
     account = story.account
@@ -67,7 +67,7 @@ def view_of(
 
 
 def waiting_view(summary: Summary) -> Fields:
-    """A run that was asked for and has not begun, or never will."""
+    """The page of a run that was submitted and has not begun, or was refused."""
     queued = summary.status == QUEUED
     sentence = "Waiting for a worker." if queued else f"It never began: {summary.because}."
     return _page(
@@ -90,18 +90,18 @@ def _page(**fields: Any) -> Fields:
 
 
 def last_reason(lines: Sequence[Line]) -> str:
-    """Why the last thing was done that has a reason."""
+    """The reason of the last entry that has one."""
     return next((reason for line in reversed(lines) if (reason := reason_of(line))), "")
 
 
 def reason_of(line: Line) -> str:
-    """The reason that an entry gives, and of a launch where it is; '' where it gives none."""
+    """The reason of an entry, for a launch with its configuration; '' if it has none."""
     reason: str = getattr(getattr(line.entry, "decision", line.entry), "because", "")
     return f"{line.entry.launch.configuration}: {reason}" if isinstance(line.entry, Reserved) and reason else reason
 
 
 def _step(story: Story, probe: SettledProbe) -> Fields:
-    """A probe with its interval; whether it may be chosen and what finishing takes are not asked of every planner."""
+    """A probe with its interval; `certified` and `finish` only for planners that have them."""
     m, configuration = probe.measurement, probe.measurement.configuration
     rate = (m.rate, m.slow_samples_per_s, m.fast_samples_per_s) if m.ok else (None, None, None)
     certified = finish = None
@@ -126,7 +126,7 @@ def _step(story: Story, probe: SettledProbe) -> Fields:
 
 
 def _spending(story: Story) -> Fields:
-    """What was spent after each launch, from nothing on, and what had to be kept to finish."""
+    """The money spent after each launch, and the reserve then."""
     spent_usd, reserves = 0.0, iter(story.reserves if not isinstance(story.job.ask, FunctionsTask) else ())
     rows: list[tuple[object, ...]] = [(0.0, 0.0, None, None, "", str(Purpose.PROBE))]
     for line in story.lines:
@@ -157,12 +157,12 @@ def _next_words(story: Story, driven: bool) -> str:
     if account.status is Status.STOPPED:
         return "stopped; resume it to go on from here: nothing that was measured is paid for twice"
     if account.status in ACTIVE and not driven:
-        return "nobody drives it now; resume it to go on from here"
+        return "its process is gone; resume it to go on from here"
     if account.open:
         last = account.open[-1]
         return f"waiting for {last.launch.configuration}: {last.because}"
     if decision is None:
-        return "thinking about what to try next"
+        return "computing what to try next"
     if account.status is Status.RUNNING and decision.configuration is not None:
         return "the job goes on with its next launch"
     launched = "launch it to run the job" if planner_of(story.job).launches else "export it to deploy it"
