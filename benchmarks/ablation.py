@@ -1,4 +1,4 @@
-"""What each part of net value contributes: the same contest with one part taken out at a time.
+"""How much each part of net value contributes: the same contest with one part removed at a time.
 
 python benchmarks/ablation.py RECORDING... --seeds 5
 """
@@ -28,7 +28,7 @@ FACTORS = (1.2, 1.5, 3.0)
 
 
 def no_law() -> None:
-    """Speed knows nothing of nodes and rates but what the residual learns."""
+    """A speed model without its law of nodes and rates: only the residual learns."""
     draw = speed_surface.draw_laws
 
     def flat(*given):

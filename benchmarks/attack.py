@@ -1,9 +1,9 @@
-"""A hostile member, who is a runner, against a real `mlcd service`: what gets through?
+"""Attacks of a hostile member with the role runner on a real `mlcd service`: which ones succeed?
 
-python benchmarks/attack.py [--only NAME ...]        # as root for jobs on `local`; some five minutes
+python benchmarks/attack.py [--only NAME ...]        # as root for jobs on `local`; about five minutes
 
-Everything is on loopback, in folders of its own, bounded in number and time, and gone at the end. One line for each
-attack: held, or GOT THROUGH with the evidence. The exit code is 1 if any got through.
+Everything runs on loopback in its own folders, is bounded in number and time, and is deleted at the end. One line for
+each attack: held, or GOT THROUGH with the evidence. The exit code is 1 if any got through.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import sys
 import time
 from collections.abc import Callable
 
-from attacks import greed, jobs, operators, requests, runs, sign_in
+from attacks import jobs, operators, overuse, requests, runs, sign_in
 from attacks.target import Finding, Target, target
 
 ATTACKS: dict[str, Callable[[Target], Finding]] = {
     "secrets of the service, read by a job": jobs.secrets_of_the_service,
     "the service's environment, printed by a job": jobs.environment_of_the_service,
     "a regular expression that takes for ever": jobs.regular_expression,
-    "every slot of the workers": greed.every_slot,
-    "an endless queue": greed.endless_queue,
-    "a model that asks for gigabytes": greed.upload_bomb,
-    "one budget, 50 starts at once": greed.one_budget_many_starts,
-    "slow connections": greed.slow_connections,
+    "every slot of the workers": overuse.every_slot,
+    "an endless queue": overuse.endless_queue,
+    "a model that asks for gigabytes": overuse.upload_bomb,
+    "one budget, 50 starts at once": overuse.one_budget_many_starts,
+    "slow connections": overuse.slow_connections,
     "requests of other sites": requests.other_sites,
     "scripts in names": requests.scripts_in_names,
     "SQL in names": requests.sql_in_names,
@@ -43,7 +43,7 @@ ATTACKS: dict[str, Callable[[Target], Finding]] = {
 
 
 def main() -> int:
-    """Try them one after the other."""
+    """Run all attacks, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="attacks that have one of these words in their name")
     only = parser.parse_args().only
@@ -52,15 +52,15 @@ def main() -> int:
     with target() as at:
         for name, attack in chosen.items():
             began = time.monotonic()
-            finding = _tried(attack, at)
+            finding = _result(attack, at)
             held &= finding.held
             mark = "held       " if finding.held else "GOT THROUGH"
             print(f"{mark}  {name} ({time.monotonic() - began:.0f} s): {finding.evidence}", flush=True)
     return 0 if held else 1
 
 
-def _tried(attack: Callable[[Target], Finding], at: Target) -> Finding:
-    """What came of it. An attack that could not be made proves nothing: it counts as one that got through."""
+def _result(attack: Callable[[Target], Finding], at: Target) -> Finding:
+    """The result of an attack. An attack that could not be run proves nothing, so it counts as successful."""
     try:
         return attack(at)
     except Exception as error:

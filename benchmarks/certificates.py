@@ -1,15 +1,15 @@
-"""Do certificates keep what they promise where the run is not what the probe was, as in life?
+"""Do certificates hold if the run differs from the probe, as in reality?
 
 python benchmarks/certificates.py [--searches 20000] [--row NAME]... [--recordings DIR...] [--relaxations]
 
-An independent simulator replays recordings so that every launch, probe or run, meets its own conditions (`weather/`).
+An independent simulator replays recordings so that every launch, probe or run, has its own conditions (`weather/`).
 Each search, and the run that follows it, takes the product's own path: net value with early looks and rounds, the
-guard, and steering in the run. The method is told of 3 % noise, and of nothing else. Problems: every recording,
+guard, and steering in the run. The method knows of 3 % noise only. Problems: every recording,
 cheapest by a deadline and fastest within a budget, limits of 1.02 to 2 times the least possible.
 
-A certificate is broken if its job was ended at the limit, unfinished. A refusal is wrong if a clairvoyant could have
+A certificate is broken if its job was ended at the limit, unfinished. A refusal is wrong if an oracle could have
 certified: one whole probe of the right configuration, and all of the work at three standard errors of 3 %.
-`--relaxations` searches again, fresh, with the first way out that a refusal names. Totals are over an oracle that
+`--relaxations` starts a new search with the first relaxation that a refusal names. Totals are over an oracle that
 knows every rate and probes nothing.
 
 About eight searches a second on one core. The exit code is 1 if a run passed its limit.
@@ -34,7 +34,7 @@ import scipy
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from weather.conditions import ALL, ROWS
 from weather.table import markdown, promises, refusals, ways_out
-from weather.trial import Setting, Task, Trial, tasks, tried
+from weather.trial import Setting, Task, Trial, run_trial, tasks
 
 from mlcd.clouds.recording import Recording, load_recording
 from mlcd.core.version import VERSION
@@ -47,7 +47,7 @@ SHARED = Path("../shared/data/train")
 
 _PROBLEMS: Sequence[Problem] = ()
 _SETTING = Setting()
-"""What a worker works on, given once to each."""
+"""The setting of a worker process, set once in each."""
 
 
 def _begin(problems: Sequence[Problem], setting: Setting) -> None:
@@ -59,11 +59,11 @@ def _begin(problems: Sequence[Problem], setting: Setting) -> None:
 
 
 def _one(task: Task) -> Trial:
-    return tried(task, _PROBLEMS, _SETTING)
+    return run_trial(task, _PROBLEMS, _SETTING)
 
 
-def play(todo: Sequence[Task], problems: Sequence[Problem], setting: Setting, processes: int) -> Iterator[Trial]:
-    """Every search, in order."""
+def run_all(todo: Sequence[Task], problems: Sequence[Problem], setting: Setting, processes: int) -> Iterator[Trial]:
+    """Run every search, in order."""
     if processes == 1:
         _begin(problems, setting)
         yield from map(_one, todo)
@@ -73,7 +73,7 @@ def play(todo: Sequence[Task], problems: Sequence[Problem], setting: Setting, pr
 
 
 def recordings_of(folders: Sequence[Path]) -> list[Recording]:
-    """Of folders that are recordings, or hold some."""
+    """The recordings in these folders, or in their subfolders."""
     found = []
     for folder in folders:
         inside = [folder] if (folder / "recording.yaml").is_file() else sorted(folder.iterdir())
@@ -81,8 +81,8 @@ def recordings_of(folders: Sequence[Path]) -> list[Recording]:
     return found
 
 
-def tell(trials: Sequence[Trial], *, relaxations: bool) -> None:
-    """The tables, a line for each row of weather."""
+def print_tables(trials: Sequence[Trial], *, relaxations: bool) -> None:
+    """Print the tables, a line for each kind of weather."""
     by_row = {row: [trial for trial in trials if trial.row == row] for row in ALL}
     by_row = {row: each for row, each in by_row.items() if each}
     tables = [promises, refusals, *([ways_out] if relaxations else [])]
@@ -104,17 +104,17 @@ def main() -> int:
     trials: list[Trial] = []
     started = time.perf_counter()
     todo = list(tasks(rows, len(problems), each, given.first_seed))
-    for trial in play(todo, problems, setting, given.processes):
+    for trial in run_all(todo, problems, setting, given.processes):
         trials.append(trial)
         if len(trials) % 50 == 0 and sys.stderr.isatty():
             print(f"\r{len(trials):,} of {each * len(rows):,}", end="", file=sys.stderr, flush=True)
         if len(trials) % each == 0 and given.follow:
-            tell(trials[-each:], relaxations=setting.relaxations)
+            print_tables(trials[-each:], relaxations=setting.relaxations)
     took = time.perf_counter() - started
     print(f"\n{len(trials):,} searches in {took:.0f} s, {1_000 * took / len(trials):.0f} ms each")
     for file in given.add:
         trials += [Trial(**one) for one in json.loads(file.read_text(encoding="utf-8"))]
-    tell(trials, relaxations=setting.relaxations)
+    print_tables(trials, relaxations=setting.relaxations)
     if given.out is not None:
         given.out.write_text(json.dumps([asdict(trial) for trial in trials]), encoding="utf-8")
     return 1 if any(trial.over for trial in trials) else 0

@@ -1,11 +1,11 @@
-"""An OpenAI-compatible server over the continuous batching of transformers, for a Llama of random weights.
+"""An OpenAI-compatible server over the continuous batching of transformers, for a Llama with random weights.
 
     python benchmarks/continuous_batching.py FOLDER --port 8000 --eager compiled --batched-tokens 1024 --sequences 64
 
-FOLDER has a config.json and a tokenizer.json. The weights are drawn on the GPU, or on the CPU where there is none. It
-streams /v1/completions and /v1/chat/completions with the best token each, to the full number asked for: no token ends
-an answer. It answers /health once the model is there and has answered `--warm` requests at once, as servers do that
-capture CUDA graphs before they are ready. It ends when its engine does.
+FOLDER has a config.json and a tokenizer.json. The weights are drawn on the GPU, else on the CPU. It
+streams /v1/completions and /v1/chat/completions with greedy decoding, always to the requested number of
+tokens. It answers /health once the model is loaded and has answered `--warm` simultaneous requests, as servers do that
+capture CUDA graphs first. It ends when its engine does.
 
 `transformers serve` is not used: it loads weights from a folder, stops at an end token, and has no option for most of
 what varies here. Written against transformers 5.17.
@@ -31,11 +31,11 @@ from transformers import AutoConfig, AutoModelForCausalLM, ContinuousBatchingCon
 
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 BLOCK = 256
-"""Tokens of a block of keys and values."""
+"""Tokens in a block of the key-value cache."""
 PADDED_KV, PADDED_QUERIES = 4_096, 64
-"""What sizes are rounded up to where CUDA graphs are used: each pair of sizes has a graph of its own."""
+"""With CUDA graphs, sizes are rounded up to multiples of these: each pair of sizes has its own graph."""
 WARM_TOKENS = (128, 4)
-"""Of a warm-up request: in, out."""
+"""Input and output tokens of a warm-up request."""
 WARM_TIMEOUT_S = 120.0
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 LAST = b"0\r\n\r\n"
@@ -43,7 +43,7 @@ LAST = b"0\r\n\r\n"
 
 @dataclass
 class Engine:
-    """A model whose manager answers requests in a thread of its own."""
+    """A model whose manager answers requests in its own thread."""
 
     manager: Any
     tokenizer: Any
@@ -63,11 +63,11 @@ class Engine:
         return list(self.tokenizer.encode(str(prompt)).ids) or [0]
 
     def text(self, token: int) -> str:
-        """With the vocabulary of a load test most tokens are no words: these are written as numbers."""
+        """The text of tokens; those that are no words in the load test's vocabulary are written as numbers."""
         return f" {self.tokenizer.id_to_token(token) or token}"
 
     def warm_up(self, steps: list[int], vocab: int) -> None:
-        """Answer so many requests at once, one step after the other; RuntimeError if that fails."""
+        """Answer so many simultaneous requests; RuntimeError if that fails."""
         before, (tokens, new) = time.monotonic(), WARM_TOKENS
         for step in steps:
             inputs = [[3 + (i * 7_919 + at * 104_729) % (vocab - 3) for at in range(tokens)] for i in range(step)]
@@ -82,7 +82,7 @@ class Engine:
 
 
 class Connection(asyncio.Protocol):
-    """Reads one request after the other. The tokens of an answer are written as the engine tells of them."""
+    """Reads one request after the other, and streams the tokens of an answer as the engine produces them."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine, self.read, self.request_id = engine, b"", ""
@@ -122,7 +122,7 @@ class Connection(asyncio.Protocol):
                 self.document({"error": {"message": f"no such address: {what}"}}, 404)
 
     def complete(self, asked: dict[str, Any], chat: bool) -> None:
-        """Hand a request to the engine."""
+        """Pass a request to the engine."""
         if not asked.get("stream"):
             raise ValueError("only streams are answered")
         ids, most = self.engine.ids(asked["messages" if chat else "prompt"]), int(asked["max_tokens"])
@@ -171,7 +171,7 @@ def _chunk(data: bytes) -> bytes:
 
 
 def engine_of(given: argparse.Namespace, device: str) -> Engine:
-    """The model with drawn weights, and its manager, which runs."""
+    """The model with random weights, and its running manager."""
     torch.manual_seed(0)
     config = AutoConfig.from_pretrained(given.folder)
     with torch.device(device):
@@ -201,7 +201,7 @@ def engine_of(given: argparse.Namespace, device: str) -> Engine:
 
 
 async def serve(engine: Engine, host: str, port: int) -> None:
-    """Until the engine ends."""
+    """Serve until the engine ends."""
     loop = asyncio.get_running_loop()
     async with await loop.create_server(lambda: Connection(engine), host, port, backlog=1_024):
         while engine.works:

@@ -1,19 +1,19 @@
-"""Elastic training for real: what searches predict and cost, beside every (workers, batch) trained to the target.
+"""Real elastic training: what searches predict and cost, compared with every (workers, batch) trained to the target.
 
     python benchmarks/elastic.py --out elastic.json            # about 45 minutes on two quiet cores
 
-The job is examples/pytorch-digits on nodes of this machine. Truth: each configuration is trained to the target from the
-start, once for each seed. Then each search probes the same job, with each seed, and knows what the target took one
-earlier run, of another seed, at the reference batch: printed is the error of its predicted time of every configuration.
-(The job is over in half a minute, so what is probed here never reaches its target.)
+The job is examples/pytorch-digits on nodes of this machine. Ground truth: each configuration is trained to the target
+from the start, once for each seed. Then each search probes the same job, with each seed, and knows the epochs of one
+earlier run, of another seed, at the reference batch. It prints the error of the predicted time of every configuration.
+(The job takes half a minute, so probes here never reach its target.)
 
     python benchmarks/elastic.py --oracle 4 256 --options '--learning-rate 5e-5' --epochs 1500 --modes partial
 
-A longer job, searched and run to its end; printed is what both together took, over an oracle that runs the best
+A longer job, searched and run to its end; prints the total over that of an oracle that runs the best
 configuration from the start.
 
-Both clocks are given: `training`, from the first step on, which is what is predicted; and `wall`, with start-ups. On a
-share of a core PyTorch takes 10 to 20 s to import, so of minutes of training a switch is a large part.
+Two times are printed: `training`, from the first step on, which is what is predicted; and `wall`, with start-ups. On a
+share of a core PyTorch takes 10 to 20 s to import, so a switch is a large part of a short job.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def train(job: Job, workers: int, batch: int, seed: int) -> Trained:
 
 
 def searched(job: Job, mode: str, seed: int, truth: list[Trained], to_the_end: bool) -> dict[str, object]:
-    """A search on real nodes, and the rest of the job: what it expected everywhere, and what it took."""
+    """A search on real nodes and the rest of the job: its predictions, and the measured time."""
     assert isinstance(job.ask, ScalingTask)
     seeds = sorted({each.seed for each in truth})
     other = seeds[(seeds.index(seed) + 1) % len(seeds)]

@@ -1,7 +1,6 @@
-"""Measure every configuration of an engine once, then search among these measurements: for llm_live.py and llm_gpu.py.
+"""Measure every configuration of an engine once, then replay searches on the measurements (llm_live.py, llm_gpu.py).
 
-What is measured is written down at once, a line each, and not measured again. The searches see the measurements as
-their trials.
+Measurements are stored at once, a line each, and not repeated. The searches use them as their trials.
 """
 
 from __future__ import annotations
@@ -38,31 +37,31 @@ SEEDS = (0, 1, 2)
 STORED: TypeAdapter[tuple[Measurement]] = TypeAdapter(tuple[Measurement], config=ConfigDict(ser_json_inf_nan="strings"))
 
 
-class JobOf(Protocol):
-    """The job under caps, with the seed of its search and the most trials of it."""
+class MakeJob(Protocol):
+    """Makes the job for these caps, seed and number of trials."""
 
     def __call__(self, caps: tuple[Cap, ...] = (), seed: int = 0, trials: int | None = None) -> Job: ...
 
 
 @dataclass(frozen=True)
 class Study:
-    """What is measured of a model. `state`: a folder for what MLCD keeps of its launches."""
+    """The measurements of a model. `state`: MLCD's state folder for the launches."""
 
     name: str
-    job_of: JobOf
+    job_of: MakeJob
     space: Space
     timing: Timing
     state: Path
 
-    def in_order(self, most: int) -> list[Configuration]:
-        """The first configurations in an order by lot."""
+    def in_random_order(self, most: int) -> list[Configuration]:
+        """The first configurations in a random order."""
         order = np.random.default_rng(0).permutation(len(self.space))
         return [self.space.configurations[at] for at in order[:most]]
 
     def measure(self, file: Path, most: int, within_s: float = inf, again: bool = False) -> None:
-        """Measure what is not there yet, one after the other, and write down each at once.
+        """Measure what is not stored yet, one after the other, and store each at once.
 
-        `within_s`: none is begun that would end later, were it the longest so far. `again`: what failed, too.
+        `within_s`: start nothing that could end later, judging by the longest so far. `again`: repeat failed ones.
         """
         done = {each.configuration for each in stored(file) if each.ok or not again}
         order = self.in_order(most)
@@ -84,13 +83,13 @@ class Study:
             print(f"{self.name} {i}/{len(order)}  {configuration}: {rate}, {m.seconds:.0f} s", flush=True)
 
     def search(self, measured: Sequence[Measurement], trials: Sequence[int]) -> None:
-        """Every seed under every cap with so many trials, against the best of all, and against a lot.
+        """Search with every seed under every cap, compared with the best of all configurations and with random trials.
 
-        Measured without caps, a step ends before its p95 is certain; a live trial goes on. So what was measured counts.
+        Measured without caps, a step ends before its p95 is certain, so the measured value is taken as exact.
         """
         profiler = Stored({m.configuration: as_certain(m) for m in measured})
         print(f"\n{self.name}: {len(profiler.measured)} of {len(self.space)} measured")
-        space, measured = part(self.space, profiler.measured.__contains__), tuple(profiler.measured.values())
+        space, measured = subspace(self.space, profiler.measured.__contains__), tuple(profiler.measured.values())
         for caps in caps_of(measured):
             words = ", ".join(map(str, caps)) or "no caps"
             optimum = best(self.job_of(caps), measured)
@@ -102,7 +101,7 @@ class Study:
             for most in trials:
                 for seed in SEEDS:
                     self._search(caps, seed, most, space, profiler, max(worth))
-                print(f"    by lot, {most} trials: {_by_lot(worth, most):.1%} of the best expected")
+                print(f"    by lot, {most} trials: {_random_baseline(worth, most):.1%} of the best expected")
 
     def _search(
         self, caps: tuple[Cap, ...], seed: int, most: int, space: Space, profiler: Stored, most_worth: float
@@ -119,8 +118,8 @@ class Study:
         print(f"    seed {seed}: {share:.1%} of the best after {count} trials, ${usd:.4f}  {verdict}")
 
 
-def _by_lot(worth: Sequence[float], trials: int) -> float:
-    """The share of the best that so many different trials, drawn by lot, find on average."""
+def _random_baseline(worth: Sequence[float], trials: int) -> float:
+    """The mean share of the best value that so many random trials find."""
     drawn = [max(each) for each in combinations(sorted(worth), trials)] if len(worth) <= 16 else []
     if not drawn:
         rng = np.random.default_rng(0)
@@ -129,7 +128,7 @@ def _by_lot(worth: Sequence[float], trials: int) -> float:
 
 
 def stored(file: Path) -> list[Measurement]:
-    """What was measured. Of what was measured again, the last."""
+    """The stored measurements; of repeated ones the last."""
     if not file.is_file():
         return []
     lines = file.read_text(encoding="utf-8").splitlines()
@@ -137,14 +136,14 @@ def stored(file: Path) -> list[Measurement]:
 
 
 def as_certain(measurement: Measurement) -> Measurement:
-    """With every figure as it was measured, and no doubt about it."""
+    """The measurement with all figures taken as exact."""
     served = served_by(measurement)
     levels = tuple(replace(level, high=level.figures) for level in served.levels)
     return replace(measurement, evidence=replace(served, high=served.figures, levels=levels))
 
 
-def part(space: Space, keep: Callable[[Configuration], bool]) -> Space:
-    """The space with those configurations alone."""
+def subspace(space: Space, keep: Callable[[Configuration], bool]) -> Space:
+    """The space with these configurations only."""
     choices = []
     for choice in space.choices:
         kept = tuple(each.setting for each in choice.configurations if keep(each) and each.setting is not None)
@@ -163,7 +162,7 @@ def even_half(knobs: Mapping[str, Sequence[Knob]]) -> Callable[[Configuration], 
 
 
 def caps_of(measured: Sequence[Measurement]) -> list[tuple[Cap, ...]]:
-    """None, and caps that two in five of all levels keep: they bind, and can be kept."""
+    """No caps, and caps that two in five of all levels keep: they bind, and are feasible."""
     levels = [level for m in measured for level in served_by(m).levels]
     found: list[tuple[Cap, ...]] = [()]
     for figures in ((Figure.TPOT_P95,), (Figure.TPOT_P95, Figure.TTFT_P95)):
@@ -174,7 +173,7 @@ def caps_of(measured: Sequence[Measurement]) -> list[tuple[Cap, ...]]:
 
 @dataclass(frozen=True)
 class Stored:
-    """A profiler whose trials were made before."""
+    """A profiler that returns stored measurements."""
 
     measured: Mapping[Configuration, Measurement]
 

@@ -1,11 +1,11 @@
-"""Predicted against actual epoch times on functions of this machine, as CE-scaling's figures 19 and 20 do on Lambda.
+"""Predicted and measured epoch times on functions of this machine, like CE-scaling's figures 19 and 20 on Lambda.
 
 python benchmarks/functions_model.py [--job lr-yfcc] [--epochs 3] [--home DIR]
 
-A job is calibrated as `mlcd train` does it: a few probes, none of them on the allocations that are judged unless by
-chance. Then some epochs really run on each of 16 allocations (functions x memory x storage), and what they took, from
-when their functions were up, stands beside two predictions: the calibrated model, and equation (3) by the letter, with
-latency and bandwidth of single transfers. The median over the epochs counts. Needs a quiet machine; some minutes.
+A job is calibrated as by `mlcd train`: a few probes, on other allocations except by chance. Then some epochs run on
+each of 16 allocations (functions x memory x storage). Their time, without the start, is compared with two predictions:
+the calibrated model, and equation (3) with latency and bandwidth of single transfers. The median over the epochs
+counts. Needs a quiet machine and some minutes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ JOBS = {
     "mobilenet": (Workload("mobilenet", "images", 4_000, 0.0, 0.0, 64, 0.05), 0.2),
 }
 JUDGED = [(2, 700), (3, 500), (4, 400), (5, 600)]
-"""Functions and memory, for each storage; between those that are probed, and below what two cores are."""
+"""(functions, memory) for each storage: between the probed ones, and within two cores."""
 
 
 def job_of(name: str) -> Job:

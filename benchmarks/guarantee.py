@@ -1,6 +1,6 @@
-"""Every promise of a search on many random small clouds: arbitrary speeds, non-concave, noisy, failing.
+"""All promises of a search, checked on many random small clouds with arbitrary speeds, noise and failures.
 
-The test suite checks a few hundred that hypothesis makes; this checks as many as you like.
+The test suite checks a few hundred such clouds; this checks as many as you like.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOISES = (0.0, 0.01, 0.03, 0.08)
 
 
 def one(task: tuple[str, int]) -> tuple[str, str]:
-    """Search on the cloud of a seed: how it ended, and which promise broke, if any."""
+    """Search on the cloud of a seed; returns how it ended, and the broken promise, if any."""
     method, seed = task
     rng = np.random.default_rng(seed)
     recording = random_recording(rng)

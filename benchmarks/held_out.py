@@ -1,10 +1,10 @@
-"""What holds on data that nothing was tuned on: decisions, elastic forecasts, serving, training on functions.
+"""Results on held-out data: decisions, elastic forecasts, serving, training on functions.
 
 python benchmarks/held_out.py [--section decisions]... [--shared ../shared] [--out FILE.json] [--before FILE.json]
 
-Each section is a file of `splits/`: its split in a sentence (`SPLIT`), and `run(shared)`, its figures as rows. To see
-what a change did, run it with the version before it first on PYTHONPATH and `--out`, then with `--before` that file:
-a cell then reads 'before -> after'.
+Each section is a file of `splits/`: a description of its split (`SPLIT`), and `run(shared)`, which returns rows of
+figures. To see the effect of a change, run the version before it (first on PYTHONPATH) with `--out`, then the new one
+with `--before` that file: cells then read 'before -> after'.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def tables(rows: Sequence[Row], before: Sequence[Row]) -> Iterator[str]:
-    """A table for all rows with the same columns, beside what they were before."""
+    """A table for each set of rows with the same columns, with the figures before."""
     past = {_label(row): row for row in before}
     for columns, group in groupby(rows, key=lambda row: tuple(name for name in row if _is_shown(row[name]))):
         lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
@@ -62,12 +62,12 @@ def tables(rows: Sequence[Row], before: Sequence[Row]) -> Iterator[str]:
 
 
 def _is_shown(value: object) -> bool:
-    """Details are for the file: a row of a table has one value in a cell."""
+    """Whether a value is shown in a table; nested details are only in the file."""
     return not isinstance(value, list | dict)
 
 
 def _label(row: Row) -> tuple[str, ...]:
-    """What a row is of: its words, and what is so or not."""
+    """The label of a row: its text and boolean values."""
     return tuple(str(value) for value in row.values() if isinstance(value, str | bool))
 
 

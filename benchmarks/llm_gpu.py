@@ -1,15 +1,15 @@
-"""Transformers' continuous batching on a GPU: ten configurations, and what the search of `mlcd serve` finds among them.
+"""Transformers' continuous batching on a GPU: ten configurations, and how well the search of `mlcd serve` does on them.
 
-    python benchmarks/llm_gpu.py FOLDER                  # some eight minutes on an H200, alone on the machine
-    python benchmarks/llm_gpu.py FOLDER --within 540     # begin no start that would end later; a later call goes on
-    python benchmarks/llm_gpu.py FOLDER --search         # only the searches, on what is there
+    python benchmarks/llm_gpu.py FOLDER                  # about eight minutes on an H200, alone on the machine
+    python benchmarks/llm_gpu.py FOLDER --within 540     # start nothing that would end later; a later call continues
+    python benchmarks/llm_gpu.py FOLDER --search         # only the searches, on stored measurements
     python benchmarks/llm_gpu.py FOLDER --check          # what is installed, and what would be measured
-    python benchmarks/llm_gpu.py FOLDER --size tiny      # on a machine without a GPU, to try it
+    python benchmarks/llm_gpu.py FOLDER --size tiny      # to try it on a machine without a GPU
 
-The engine is benchmarks/continuous_batching.py with a Llama of 8 billion weights, drawn at each start.
-FOLDER/SIZE.jsonl has one measurement a line; what is there is not measured again. The configurations are ten of the 32
-settings of six knobs that have an even number of second values, by lot, measured in that order. The searches see these
-measurements as their trials: three to five of ten are a quarter to a half, two are less.
+The engine is benchmarks/continuous_batching.py with a Llama of 8 billion random weights.
+FOLDER/SIZE.jsonl has one measurement a line; stored ones are not repeated. The configurations are ten random ones of
+the 32 settings of six knobs with an even number of second values. The searches use these measurements as their trials:
+three to five of ten are a quarter to a half, two are less.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from math import inf, nan
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from exhaustive import SEEDS, Study, even_half, part, stored
+from exhaustive import SEEDS, Study, even_half, stored, subspace
 from mlcd_fixtures.tiny_llama import tiny_llama
 
 from mlcd.catalog.gpus import known_gpus
@@ -47,7 +47,7 @@ SIZES = {
     "1b": {"layers": 16, "hidden": 2_048, "heads": 32, "kv_heads": 8, "ffn": 8_192, "vocab": 128_256},
     "tiny": {"layers": 2, "hidden": 64, "heads": 2, "kv_heads": 1, "ffn": 256, "vocab": 1_024},
 }
-"""Those of Llama 3.1 8B and Llama 3.2 1B, the latter with an output layer of its own; and one to try this with."""
+"""The sizes of Llama 3.1 8B and Llama 3.2 1B, the latter with its own output layer; and a tiny one for tests."""
 KNOBS: Mapping[str, tuple[Knob, ...]] = {
     "precision": ("bf16", "fp32"),
     "batched_tokens": (256, 1_024),
@@ -59,18 +59,18 @@ KNOBS: Mapping[str, tuple[Knob, ...]] = {
 SERVER = Path(__file__).with_name("continuous_batching.py")
 FLAGS = " ".join(f"--{name.replace('_', '-')} {{{name}}}" for name in KNOBS)
 COMMAND = f"env -u PYTHONPATH {sys.executable} {SERVER} {{model}} --host {{host}} --port {{port}} {FLAGS}"
-"""The server imports nothing of MLCD: packages that are there for MLCD alone are kept from it."""
+"""The server imports nothing of MLCD, so MLCD's packages are removed from its path."""
 SWEEP, PROMPTS = (1, 8, 32, 64), Prompts(input_tokens=128, output_tokens=64, chat=False)
 TIMING = Timing(startup_s=150.0, every_s=0.5, timeout_s=60.0)
 USD_PER_GPU_HOUR, USD_PER_CORE_HOUR = 2.50, 0.04048
-"""Assumed: a price of the machine, the same for all configurations, orders none of them."""
+"""Assumed; the same price for all configurations does not change their order."""
 BUDGET_USD, CONFIGURATIONS, TRIALS = 5.0, 10, (2, 3, 4, 5)
 PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy", "scipy", "scikit-learn", "pydantic")
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A model to be measured on this machine. `trial_s`: of a sweep, beside the start."""
+    """A model to measure on this machine. `trial_s`: seconds of a sweep without its start."""
 
     model: Path
     table: KnobTable
@@ -88,7 +88,7 @@ class Bench:
 
 
 def llama(folder: Path, size: str) -> Path:
-    """A folder with the sizes of a model, and a tokenizer."""
+    """Write a folder with a model's config and a tokenizer."""
     wanted, folder = SIZES[size], tiny_llama(folder / size)
     file = folder / "config.json"
     config = json.loads(file.read_text(encoding="utf-8")) | {
@@ -105,7 +105,7 @@ def llama(folder: Path, size: str) -> Path:
 
 
 def table_of(measured: Sequence[Measurement]) -> KnobTable:
-    """The knobs, with what was measured on; else with the GPU of this machine, or with one core of it."""
+    """The knobs, for the device of stored measurements; else for this machine's GPU, or one of its cores."""
     places = dict(knobs_of(measured[0].configuration)) if measured else place_here()
     place = {name: (value,) for name, value in places.items() if name not in KNOBS}
     if "threads" in place:
@@ -114,7 +114,7 @@ def table_of(measured: Sequence[Measurement]) -> KnobTable:
 
 
 def place_here() -> dict[str, Knob]:
-    """A GPU of this machine, by its name where that is known, or a core."""
+    """This machine's GPU, by its name if known; else a core."""
     if not (found := usable_gpus()).gpus:
         return {"threads": 1}
     name = short_name(found.gpus[0].name)
@@ -122,7 +122,7 @@ def place_here() -> dict[str, Knob]:
 
 
 def about() -> str:
-    """What this is measured on, and with."""
+    """The device and the versions."""
 
     def of(package: str) -> str:
         try:
@@ -141,7 +141,7 @@ def about() -> str:
 
 
 def show(measured: Sequence[Measurement]) -> None:
-    """All levels of all configurations."""
+    """Print all levels of all configurations."""
     for m in measured:
         print(f"{m.configuration}: {f'ready after {m.startup_s:.0f} s' if m.ok else m.ending}, {m.seconds:.0f} s")
         for level in served_by(m).levels:
@@ -166,7 +166,7 @@ def main() -> None:
     file = given.folder / f"{given.size}.jsonl"
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:  # FOLDER gets the measurements alone
         bench = Bench(llama(Path(scratch), given.size), table_of(stored(file)), given.trial_s)
-        space = part(engine_space(bench.job_of().ask, TIMING), even_half(KNOBS))
+        space = subspace(engine_space(bench.job_of().ask, TIMING), even_half(KNOBS))
         study = Study(given.size, bench.job_of, space, TIMING, Path(scratch) / "state")
         if given.check:
             print(f"{COMMAND}\n{len(space)} configurations, {len(stored(file))} measured; the first:")

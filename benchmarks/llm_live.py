@@ -1,15 +1,14 @@
-"""vLLM on this machine's CPU: 32 configurations of two models, and what the search of `mlcd serve` finds among them.
+"""vLLM on this machine's CPU: 32 configurations of two models, and how well the search of `mlcd serve` does on them.
 
     make .venv-vllm/installed
-    python benchmarks/llm_live.py FOLDER            # some 40 minutes a model, alone on the machine; it can be stopped
-    python benchmarks/llm_live.py FOLDER --most 24  # so many configurations of each model; later calls add to them
-    python benchmarks/llm_live.py FOLDER --search   # only the searches, on what is there
+    python benchmarks/llm_live.py FOLDER            # about 40 minutes a model, alone on the machine; can be stopped
+    python benchmarks/llm_live.py FOLDER --most 24  # at most so many configurations of each model; later calls add more
+    python benchmarks/llm_live.py FOLDER --search   # only the searches, on stored measurements
 
-FOLDER/MODEL.jsonl has one measurement a line, as it was measured; what is there is not measured again. The searches see
-these measurements as their trials: within 5 % of the best that keeps the caps, in a quarter of the trials, is the goal.
-The configurations are half of all settings of six knobs with two values each, those with an even number of second
-values: each knob, and each pair of them, is varied evenly. They are measured in an order by lot, so that the machine's
-slow hours fall on no knob, and a part of them is an even one.
+FOLDER/MODEL.jsonl has one measurement a line; stored ones are not repeated. The searches use these measurements as
+their trials. The goal: within 5 % of the best that keeps the caps, in a quarter of the trials. The configurations are
+those settings of six knobs, two values each, with an even number of second values: each knob, and each pair of them, is
+varied evenly. Their order is random, so that slow hours of the machine affect no single knob.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from exhaustive import Study, even_half, part, stored
+from exhaustive import Study, even_half, stored, subspace
 from mlcd_fixtures.tiny_llama import tiny_llama
 
 from mlcd.clouds.places.serve.engines import engine_space
@@ -70,7 +69,7 @@ def main() -> None:
     os.environ["PATH"] = f"{Path(__file__).resolve().parents[1] / '.venv-vllm' / 'bin'}:{os.environ['PATH']}"
     for name in given.model or MODELS:
         model, file = tiny_llama((given.folder / name).resolve(), **MODELS[name]), given.folder / f"{name}.jsonl"
-        space = part(engine_space(job_of(model).ask, TIMING), even_half(KNOBS))
+        space = subspace(engine_space(job_of(model).ask, TIMING), even_half(KNOBS))
         study = Study(name, partial(job_of, model), space, TIMING, given.folder / "state")
         if not given.search:
             study.measure(file, given.most)

@@ -1,10 +1,10 @@
-"""Learn the prior that ships with MLCD, and check it on models that it has not seen.
+"""Learn the shipped prior of language-model serving, and check it on left-out models.
 
     python benchmarks/llm_prior.py ../shared/data/serve/llm_silicon [--write]
 
-Prints, for each model left out, how far TPOT and TTFT are from what the others teach, how many of its load tests are
-inside their 80 % interval, and how well one test tells a doubling of the requests at once. `--write` then learns from
-all models and writes mlcd/planners/serve/llm/prior.json.
+For each left-out model it prints the error of TPOT and TTFT predicted from the others, how many load tests are inside
+their 80 % interval, and how well one test predicts a doubling of concurrent requests. `--write` then learns from all
+models and writes mlcd/planners/serve/llm/prior.json.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mlcd.planners.serve.nouns import Figure
 
 SAMPLES, SEEDS = 200, 3
 TRIALS = (0, 1, 3, 5)
-"""Random trials before a look."""
+"""Numbers of random trials before the check."""
 FEWEST_ROWS = 8
 """Workloads with fewer load tests are left out."""
 SOURCES = (
@@ -39,11 +39,11 @@ SOURCES = (
     "Only coefficients and effects are here; no load test can be read from them."
 )
 Looks = dict[tuple[str, int], list[float]]
-"""By what was measured and the number of trials before: one number for each workload and seed."""
+"""By quantity and number of trials: one value for each workload and seed."""
 
 
 def main() -> None:
-    """Check on each model left out; write if asked."""
+    """Check on each left-out model; write with `--write`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--write", action="store_true")
@@ -51,7 +51,7 @@ def main() -> None:
     folder = read_engines(given.folder)
     by_model: dict[str, tuple[Looks, Looks, Looks]] = {}
     for name in folder.models:
-        by_model[name] = held, missed, doubled = look(folder, name)
+        by_model[name] = held, missed, doubled = check_model(folder, name)
         cells = [
             f"{kind} {n}: {np.mean(held[kind, n]):.2f}, {np.mean(missed[kind, n]):.0%}" for kind, n in sorted(held)
         ]
@@ -74,8 +74,8 @@ def main() -> None:
         print(f"wrote {path}: {path.stat().st_size:,} bytes")
 
 
-def look(folder: EngineFolder, name: str) -> tuple[Looks, Looks, Looks]:
-    """A model left out: shares inside the interval, median errors, and errors of a doubling told by one test."""
+def check_model(folder: EngineFolder, name: str) -> tuple[Looks, Looks, Looks]:
+    """A left-out model: shares inside the interval, median errors, and errors of a doubling predicted from one test."""
     knowledge = folder.knowledge.without(name)
     held, missed, doubled = (defaultdict[tuple[str, int], list[float]](list) for _ in range(3))
     for model in folder.workloads(name):
@@ -104,7 +104,7 @@ def look(folder: EngineFolder, name: str) -> tuple[Looks, Looks, Looks]:
 def _samples(
     table: Table, tried: NDArray[np.int_], truth: Mapping[str, Floats], rng: np.random.Generator
 ) -> dict[str, Floats]:
-    """Of TPOT and TTFT, as a search draws them after these tests."""
+    """Posterior samples of TPOT and TTFT after these tests, as in a search."""
     shown = {kind: list(seconds[tried]) for kind, seconds in truth.items()}
     tpot = drawn_times(table, table.tpot, tried, shown["tpot"], SAMPLES, rng)
     return {"tpot": tpot, "ttft": drawn_times(table, table.ttft_with(tpot), tried, shown["ttft"], SAMPLES, rng)}
@@ -119,7 +119,7 @@ def _truth(model: SeenModel, knobs: Sequence[object]) -> dict[str, Floats]:
 
 
 def _doublings(table: Table) -> list[tuple[int, int]]:
-    """Rows of one deployment, of which the second has twice the requests at once."""
+    """Pairs of rows of one deployment, the second with twice the concurrent requests."""
     at = {
         (int(d), p.concurrency): i
         for i, (d, p) in enumerate(zip(table.rows.deployments, table.rows.points, strict=True))

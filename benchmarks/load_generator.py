@@ -1,9 +1,9 @@
-"""Is the load generator to be trusted? Its rates beside those of wrk, and how much it can send.
+"""Is the load generator trustworthy? Its rates compared with wrk's, and its maximal rate.
 
     apt-get install wrk
     .venv/bin/python benchmarks/load_generator.py
 
-Endpoints are processes of their own. Ours and wrk take turns, so that what else the machine does meets both.
+Endpoints run in their own processes. Our generator and wrk alternate, so that other load on the machine affects both.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "clouds" / "load"))
 from endpoint import endpoint
 
 ENOUGH = 2_000
-"""Requests a second that the generator has to reach."""
+"""Required requests a second."""
 
 
-def ours(url: str, arrivals: Arrivals, seconds: float) -> list[Report]:
+def our_reports(url: str, arrivals: Arrivals, seconds: float) -> list[Report]:
     """All reports of a load."""
     reports: list[Report] = []
     with closing(generate(lambda: Http(Request(url)), arrivals)) as load:
@@ -43,12 +43,12 @@ def ours(url: str, arrivals: Arrivals, seconds: float) -> list[Report]:
 
 def our_rate(url: str, clients: int, seconds: int) -> float:
     """Answers a second in a closed loop."""
-    last = ours(url, Closed(clients), seconds)[-1]
+    last = our_reports(url, Closed(clients), seconds)[-1]
     return last.answered / last.elapsed_s
 
 
 def wrk_rate(url: str, clients: int, seconds: int) -> float:
-    """What wrk says of the same."""
+    """The same by wrk."""
     command = ["wrk", "-t1", f"-c{clients}", f"-d{seconds}", url]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = re.search(r"Requests/sec:\s*([\d.]+)", said)
@@ -57,8 +57,8 @@ def wrk_rate(url: str, clients: int, seconds: int) -> float:
     return float(found[1])
 
 
-def in_turns(works: list[Callable[[], float]], repeats: int) -> list[list[float]]:
-    """What each came to, repeat by repeat."""
+def alternating_rates(works: list[Callable[[], float]], repeats: int) -> list[list[float]]:
+    """Both rates, alternating, for each repeat."""
     return [list(each) for each in zip(*[[work() for work in works] for _ in range(repeats)], strict=True)]
 
 
@@ -72,7 +72,7 @@ def main(seconds: int, repeats: int) -> None:
     click.echo("CLIENTS  DELAY    OURS/S     WRK/S   RATIO   SPREAD")
     for clients, delay_ms in ((4, 50), (16, 20), (32, 20), (64, 50)):
         with endpoint(delay_ms) as url:
-            mine, theirs = in_turns(
+            mine, theirs = alternating_rates(
                 [lambda: our_rate(url, clients, seconds), lambda: wrk_rate(url, clients, seconds)],  # noqa: B023
                 repeats,
             )
@@ -82,10 +82,12 @@ def main(seconds: int, repeats: int) -> None:
             f"  {statistics.median(ratios):6.3f}  {min(ratios):.3f}-{max(ratios):.3f}"
         )
     with endpoint(0) as url:
-        closed, most = in_turns([lambda: our_rate(url, 32, seconds), lambda: wrk_rate(url, 32, seconds)], repeats)
+        closed, most = alternating_rates(
+            [lambda: our_rate(url, 32, seconds), lambda: wrk_rate(url, 32, seconds)], repeats
+        )
         click.echo(f"\nto an endpoint that does nothing, 32 clients: {min(closed):,.0f}-{max(closed):,.0f} a second")
         click.echo(f"the same by wrk: {min(most):,.0f}-{max(most):,.0f} a second")
-        reports = ours(url, Open(ENOUGH, seed=0), seconds)
+        reports = our_reports(url, Open(ENOUGH, seed=0), seconds)
     # Without the first half second, in which connections are made: profilers drop it too.
     seen = np.concatenate([report.window.latencies_s for report in reports[2:]])
     rate, late = reports[-1].answered / reports[-1].elapsed_s, reports[-1].late

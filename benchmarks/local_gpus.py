@@ -1,11 +1,11 @@
-"""GPUs of local nodes on a real machine: what a job sees, what is recorded of it, and that nobody shares a GPU.
+"""GPUs of local nodes on a real machine: what a job sees, what is recorded, and that no two launches share a GPU.
 
 python benchmarks/local_gpus.py [--plain] [--packages DIR]
 
 Runs a job of a few seconds with `mlcd train --on local`, once on a node type with a GPU and once on one without, and
 prints one table. Needs nvidia-smi and no root; the job computes with PyTorch or, without it, with the driver's
 library. `--plain`: nodes without limits, also for root. `--packages`: a folder with packages that MLCD needs and this
-Python does not have. Exit code 1: something is not as it should be. It takes about a minute.
+Python does not have. Exit code 1: something is wrong. It takes about a minute.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NEEDED = {"yaml": "pyyaml", "re2": "google-re2"} | {
     name: name for name in ("click", "numpy", "pydantic", "rich", "scipy", "sqlalchemy", "threadpoolctl")
 }
-"""By module, the package that has it."""
+"""The package of each module."""
 STEPS = 240
 NODES = """
 probe: 40s
@@ -118,7 +118,7 @@ def main() -> int:
 
 
 def compare(plain: bool) -> int:
-    """Run both jobs, print the table and what is wrong."""
+    """Run both jobs; print the table and all errors."""
     from mlcd.clouds.local.gpus import ask_nvidia_smi, usable_gpus
     from mlcd.clouds.local.isolation import isolation_warning
     from mlcd.core.version import VERSION
@@ -135,7 +135,7 @@ def compare(plain: bool) -> int:
     with tempfile.TemporaryDirectory(prefix="mlcd-gpus-") as folder:
         columns = {kind: one_run(Path(folder), kind, found.gpus[0].name, plain) for kind in ("gpu", "cpu")}
     print_table(columns)
-    wrong = not_kept(columns, found.gpus[0].uuid)
+    wrong = violations(columns, found.gpus[0].uuid)
     for each in wrong:
         print(f"NOT KEPT: {each}")
     print("Everything is as it should be." if not wrong else "")
@@ -143,7 +143,7 @@ def compare(plain: bool) -> int:
 
 
 def one_run(folder: Path, kind: str, gpu: str, plain: bool) -> dict[str, str]:
-    """`mlcd train` on one of the node types; without limits if nodes cannot be isolated here after all."""
+    """`mlcd train` on one of the node types; without limits if nodes cannot be isolated here."""
     from mlcd.clouds.local.gpus import short_name
 
     work = folder / kind
@@ -158,12 +158,12 @@ def one_run(folder: Path, kind: str, gpu: str, plain: bool) -> dict[str, str]:
     if code:
         print(f"{kind}: mlcd train ends with {code}: {err.strip()[-400:]}")
     document: dict[str, Any] = json.loads(out) if out.startswith("{") else {}
-    row = {"mlcd train": f"{document.get('status', '?')}, exit code {code}, {seconds:.0f} s", **told(work)}
+    row = {"mlcd train": f"{document.get('status', '?')}, exit code {code}, {seconds:.0f} s", **last_launch(work)}
     return {**row, "another launch meanwhile": second}
 
 
 def train(work: Path, kind: str, plain: bool) -> tuple[float, int, str, str, str]:
-    """Seconds, exit code, output and errors; and whether somebody else could have had the GPU meanwhile."""
+    """Seconds, exit code, output and errors; and whether another launch could get the GPU meanwhile."""
     program = ["-c", PLAIN] if plain else ["-m", "mlcd"]
     command = [sys.executable, *program, "train", "job.yaml", "-y", "-o", "json"]
     command += ["--on", "local:nodes.yaml", "--instances", kind]
@@ -184,7 +184,7 @@ def train(work: Path, kind: str, plain: bool) -> tuple[float, int, str, str, str
 
 
 def try_to_share() -> str:
-    """Ask for all GPUs while a launch has one of them."""
+    """Request all GPUs while a launch holds one."""
     from mlcd.clouds.local.gpus import HeldGpus, usable_gpus
     from mlcd.core.configuration import Configuration, Offer
     from mlcd.core.errors import NothingOrdered
@@ -196,8 +196,8 @@ def try_to_share() -> str:
         return "refused"
 
 
-def told(work: Path) -> dict[str, str]:
-    """What the last launch's job printed, and what was recorded of its GPU."""
+def last_launch(work: Path) -> dict[str, str]:
+    """The output of the last launch, and the recorded GPU figures."""
     from mlcd.clouds.usage import usage_in
 
     folders = sorted(work.glob("home/launches/*/0.log"), key=lambda log: log.stat().st_mtime)
@@ -221,8 +221,8 @@ def told(work: Path) -> dict[str, str]:
     }
 
 
-def not_kept(columns: Rows, uuid: str) -> list[str]:
-    """What should hold of a GPU node and of a CPU node, and does not."""
+def violations(columns: Rows, uuid: str) -> list[str]:
+    """The violated expectations about a GPU node and a CPU node."""
     gpu, cpu = columns["gpu"], columns["cpu"]
     expected = [
         ("gpu: the job has run", gpu["mlcd train"].startswith("finished")),

@@ -3,12 +3,12 @@
 Curves: this project's own jobs (LR and SVM on Higgs-like and YFCC-like data, the small MobileNet on images; trained
 here in the order that functions would), and the real ones of Pollux (validation.csv: cifar10 and imagenet by accuracy,
 yolov3 by loss; bert has two epochs only). Targets: the level that each curve, smoothed by a median of five, has at 30,
-50, 70 and 90 % of the run. The truth is the first epoch at or past the target, as a run would end there. Told is the
+50, 70 and 90 % of the run. The truth is the first epoch at or past the target, as a run would end there. It prints the
 relative error of the expected epochs when 1/4, 1/2 and 3/4 of them are over, and how often the interval held the truth.
-'never': it was not expected to get there; such an error counts as 1,000 %.
+'never': the target was not expected to be reached; such an error counts as 1,000 %.
 
-The constants of the fit were chosen with nearly all of these curves in sight, by the medians of whole groups, never for
-a single curve: next to nothing here is held out. A learning rate that is cut (imagenet at epochs 30, 60 and 80; cifar10
+The constants of the fit were chosen on nearly all of these curves, by the medians of whole groups, never for a single
+curve: almost nothing here is held out. A learning rate that is cut (imagenet at epochs 30, 60 and 80; cifar10
 and yolov3 anneal) makes a cliff that no smooth curve foresees: the largest errors are named.
 """
 
@@ -32,7 +32,7 @@ POLLUX = Path(__file__).parents[2] / "shared/data/elastic/pollux/validation.csv"
 LEVELS = (0.3, 0.5, 0.7, 0.9)
 SHARES = (0.25, 0.5, 0.75)
 FEWEST = 12
-"""Epochs to a target: of fewer, a quarter is too little to fit."""
+"""Fewest epochs to a target: a quarter of fewer is too little to fit."""
 WORST = 10.0
 OWN = (
     ("lr", "higgs", 16_000, 80, ((0.003, 200), (0.01, 200), (0.03, 200), (0.01, 2_000))),
@@ -41,13 +41,13 @@ OWN = (
     ("svm", "yfcc", 1_000, 60, ((0.001, 100), (0.01, 100))),
     ("mobilenet", "images", 320, 40, ((0.03, 32), (0.05, 32))),
 )
-"""Model, data, samples, epochs, and learning rates with batches."""
+"""Model, data, samples, epochs, and (learning rate, batch) pairs."""
 Losses = np.ndarray
 
 
 @dataclass(frozen=True)
 class Guess:
-    """One prediction: of which curve, for which target, how far in, and how it came out."""
+    """One prediction: its curve, target, progress, and result."""
 
     curve: str
     truth: int

@@ -1,12 +1,12 @@
-"""An agent that tries to overspend, against a real `mlcd mcp`: does it get past a limit?
+"""An agent that tries to overspend on a real `mlcd mcp`: does it exceed a limit?
 
 python benchmarks/mcp_attack.py [--calls 1000] [--seed 0]        # some minutes; needs mlcd[mcp]
 
-Three servers on one ledger, by the SDK's own client over stdio: one may look, one may probe and never gets a yes, one
-may launch, with $3 in all. Simulated dollars count, so nothing is rented. The calls come eight at a time, crafted and
-random: parallel starts, budgets that grow, numbers that are none, runs of others, paths in names, yeses that nobody
-gave. What was spent is read from the ledger itself, beside the code that keeps the limits. The exit code is 1 if a
-limit was passed.
+Three servers on one ledger, called by the SDK's client over stdio: one may read, one may probe but is never approved,
+one may launch, with $3 in total. Dollars are simulated, so nothing is rented. Eight calls run at a time, crafted and
+random: parallel starts, growing budgets, invalid numbers, runs of others, paths in names, forged approvals. The
+spending is read from the ledger itself, independently of the code that keeps the limits. The exit code is 1 if a limit
+was passed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BUDGET_USD = 3.0
 AT_ONCE = 8
 SEARCH = "{nodes: 1..2, instances: [c5.xlarge, g4dn.xlarge], earlier: false}"
 LEFT = Path("left-by-a-command")
-"""What a command of a job would write beside the ledger: no place that runs commands is allowed."""
+"""A file that a job's command would write beside the ledger, if a place that runs commands were allowed."""
 STRANGE = [
     -1,
     0,
@@ -73,7 +73,7 @@ NAMED = {"look": "looker", "probe": "prober", "launch": "agent"}
 
 @dataclass
 class Outcome:
-    """What the agent reached. `passed`: limits that it got past."""
+    """The agent's results. `passed`: limits that it exceeded."""
 
     calls: int = 0
     answers: Counter[str] = field(default_factory=Counter)
@@ -85,7 +85,7 @@ class Outcome:
 
 
 def job(name: str = "demo", budget: object = None, on: str = "", more: str = "") -> str:
-    """A job file, of which the agent writes every letter."""
+    """A job file, written entirely by the agent."""
     lines = [f"name: {name}", f"run: touch {LEFT}", f"setup: touch {LEFT}", "mlcd:", "  work: 1M", "  parameters: 25M"]
     lines += ["  flops_per_sample: 12G", f"  search: {SEARCH}"]
     lines += [f"  budget: {budget}"] if budget is not None else []
@@ -94,7 +94,7 @@ def job(name: str = "demo", budget: object = None, on: str = "", more: str = "")
 
 
 class Agent:
-    """It calls tools and believes nothing that they say."""
+    """An agent that calls tools and ignores refusals."""
 
     def __init__(self, client: Client, seed: int, outcome: Outcome) -> None:
         self.client, self.rng, self.outcome = client, random.Random(seed), outcome
@@ -102,7 +102,7 @@ class Agent:
         self.questions: list[str] = ["aaaaaaaa"]
 
     async def call(self, tool: str, **arguments: Any) -> Any:
-        """One call; what it was refused with is counted, not raised."""
+        """Make one call; errors are counted, not raised."""
         self.outcome.calls += 1
         try:
             result = await self.client.call_tool(tool, arguments)
@@ -119,7 +119,7 @@ class Agent:
         return content
 
     def crafted(self) -> list[Callable[[], Awaitable[Any]]]:
-        """Attacks that somebody thought of."""
+        """Crafted attacks."""
         plans: list[tuple[str, dict[str, Any]]] = []
         plans += [("search", {"job": job(budget=2)}) for _ in range(AT_ONCE)]  # one budget, many starts at once
         plans += [("search", {"job": job(budget=1), "budget": usd}) for usd in STRANGE]
@@ -165,8 +165,8 @@ class Agent:
         ]
         return [lambda tool=tool, given=given: self.call(tool, **given) for tool, given in plans]  # type: ignore[misc]
 
-    def at_random(self) -> Callable[[], Awaitable[Any]]:
-        """Anything, mostly what spends, mostly of what is there."""
+    def random_call(self) -> Callable[[], Awaitable[Any]]:
+        """A random call, mostly one that spends money, mostly on existing runs."""
         rng = self.rng
         run = rng.choice(self.known[-20:] if rng.random() < 0.8 else NAMES)
         usd: Any = round(rng.lognormvariate(0, 1.5), 2) if rng.random() < 0.8 else rng.choice(STRANGE)
@@ -187,7 +187,7 @@ class Agent:
 
 
 async def attack(home: Path, calls: int, seed: int = 0) -> Outcome:
-    """Let the three agents loose on a ledger; what they reached."""
+    """Run the three agents on a ledger; returns their results."""
     outcome = Outcome()
     before = _of_the_user(home)
     async with AsyncExitStack() as open_clients:
@@ -207,12 +207,12 @@ async def attack(home: Path, calls: int, seed: int = 0) -> Outcome:
             some = (rng.choice((launcher, launcher, prober, looker)) for _ in range(min(64, calls - outcome.calls)))
             await _all(home, outcome, [agent.at_random() for agent in some])
         await _ended(launcher)
-    _judge(home, outcome, before)
+    _check_ledger(home, outcome, before)
     return outcome
 
 
 async def _all(home: Path, outcome: Outcome, calls: list[Callable[[], Awaitable[Any]]]) -> None:
-    """Eight at a time; after each eight the ledger is looked at."""
+    """Make all calls, eight at a time, and check the ledger after each eight."""
     for first in range(0, len(calls), AT_ONCE):
         await asyncio.gather(*(call() for call in calls[first : first + AT_ONCE]))
         spent, claimed = _counted(home)
@@ -222,7 +222,7 @@ async def _all(home: Path, outcome: Outcome, calls: list[Callable[[], Awaitable[
 
 
 async def _ended(agent: Agent) -> None:
-    """Until nothing of it is under way any more."""
+    """Wait until none of its runs is under way."""
     for run in dict.fromkeys(agent.known):
         await agent.client.call_tool("watch", {"run": run, "after": 2**62, "wait_s": 20})
 
@@ -250,7 +250,7 @@ def _of_the_user(home: Path) -> list[Any]:
 
 
 def _counted(home: Path) -> tuple[float, float]:
-    """Dollars of the agent that are spent, and that its runs may still spend; from the rows alone."""
+    """Dollars that the agent has spent and its runs may still spend, from the ledger's rows alone."""
     (spent,) = _rows(
         home,
         "select coalesce(sum(usd), 0) from entries join runs on name = run where owner = 'agent' and kind = 'settled'",
@@ -264,8 +264,8 @@ def _counted(home: Path) -> tuple[float, float]:
     return spent, math.fsum(open_usd.values())
 
 
-def _judge(home: Path, outcome: Outcome, before: list[Any]) -> None:
-    """What the ledger says at the end."""
+def _check_ledger(home: Path, outcome: Outcome, before: list[Any]) -> None:
+    """Check the ledger at the end."""
     outcome.spent_usd, _ = _counted(home)
     of_agent = "from entries join runs on name = run where owner = 'agent'"
     (outcome.runs,) = _rows(home, "select count(*) from runs where owner = 'agent'")[0]
@@ -289,7 +289,7 @@ def _judge(home: Path, outcome: Outcome, before: list[Any]) -> None:
 
 
 def users_run(home: Path) -> None:
-    """A run of the command line's in the ledger, decided and ready to be launched."""
+    """A decided run of the command line in the ledger, ready to launch."""
     path = home / "user.yaml"
     path.write_text(job("user", 50), encoding="utf-8")
     command = [sys.executable, "-m", "mlcd", "train", str(path), "--decide-only"]
@@ -297,7 +297,7 @@ def users_run(home: Path) -> None:
 
 
 def main() -> int:
-    """Attack, and say what came of it."""
+    """Attack, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)

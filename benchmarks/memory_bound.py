@@ -1,19 +1,19 @@
-"""Net value where memory binds, on the simulated cloud, beside `random` and brute force.
+"""Net value on jobs whose memory is tight, on the simulated cloud, compared with `random` and brute force.
 
 python benchmarks/memory_bound.py [--jobs 30] [--first 0] [--paths]
 
 Two parts. The first is one job, of one billion parameters and 48 GB of activations a sample, that fits 43 of 950
-configurations, with seeds 1 to 6; a seed is that of the cloud's efficiencies, of its noise and of the search. The
-second is made jobs of 0.1 to 70 billion parameters, drawn by their number, that fit at most half of their space; every
-sixth fits none of it. Every search runs under the usual `max_probe`, as a user's would.
+configurations, with seeds 1 to 6; the seed is used for the cloud's efficiencies, its noise and the search.
+The second is made jobs of 0.1 to 70 billion parameters, drawn by their number, that fit at most half of their space;
+every sixth fits none of it. Every search has the default `max_probe`.
 
-Brute force knows every rate without noise: the best configuration within the limit. 'choice' is what training on the
-chosen configuration takes over that, in the job's objective; 'total' has all probes in it as well. 'could' says whether
-one whole probe of some configuration could have been certified (three standard errors of 3 %). The simulated cloud and
-the hints of a job follow the same formula for memory, which life does not: 'no hints' is the same search without them.
+Brute force knows every rate without noise: the best configuration within the limit. 'choice' is training on the
+chosen configuration over that, in the job's objective; 'total' includes all probes. 'could': whether one whole probe of
+some configuration could have been certified (three standard errors of 3 %). The simulated cloud and the hints of a job
+use the same memory formula, unlike reality: 'no hints' is the same search without them.
 
 The exit code is 1 if a probe cost more than `max_probe`, or if `random` certified a job that net value did not. Nothing
-is rented. All of it takes about two minutes of one core.
+is rented. It takes about two minutes on one core.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ ONE_BILLION = Job(
     task={"resources": {"accelerators": ["H100", "L40S", "A100", "L4"]}},
 )
 MOST_THAT_FITS = 0.5
-"""Of the space: where more fits, memory does not bind."""
+"""If more of the space fits, memory is not tight."""
 NOISE = 0.03
 
 
 @dataclass(frozen=True)
 class WithoutHints:
-    """A strategy that is not told what the owner knows of the model."""
+    """A strategy that does not get the hints about the model."""
 
     within: Strategy
 
@@ -70,8 +70,8 @@ class WithoutHints:
 
 
 @dataclass(frozen=True)
-class Ran:
-    """One search: its decision, what it saw, and what brute force knows."""
+class SearchResult:
+    """One search: its decision, its measurements, and the brute-force results."""
 
     job: Job
     method: str
@@ -85,7 +85,7 @@ class Ran:
 
     @property
     def probed(self) -> float:
-        """What the probes took of the objective."""
+        """The probes' share of the objective."""
         return self.history.elapsed_s if self.job.goal.objective is Objective.FASTEST else self.history.spent_usd
 
     def row(self) -> str:
@@ -100,8 +100,8 @@ class Ran:
         )
 
 
-def run(job: Job, name: str, seed: int) -> Ran:
-    """One search by a method, as `mlcd train --decide-only` does it."""
+def run(job: Job, name: str, seed: int) -> SearchResult:
+    """Run one search by a method, as `mlcd train --decide-only`."""
     job = replace(job, search=replace(job.search, method=name.partition(",")[0], seed=seed))
     place = cloud("simulated", job)
     job = with_probe_limit(job, usual_probe_limit(job, place.space))
@@ -116,7 +116,7 @@ def run(job: Job, name: str, seed: int) -> Ran:
     fast = job.goal.objective is Objective.FASTEST
     within = [(s if fast else usd) for s, usd in totals.values() if job.goal.allows(usd, s)]
     chosen = totals.get(decision.configuration) if decision.configuration is not None else None
-    return Ran(
+    return SearchResult(
         job,
         name,
         decision,
@@ -130,7 +130,7 @@ def run(job: Job, name: str, seed: int) -> Ran:
 
 
 def brute_force(job: Job, place: Cloud) -> dict[Configuration, tuple[float, float]]:
-    """Seconds and dollars of training on every configuration that has the memory."""
+    """Seconds and dollars of training on every configuration that fits memory."""
     backend = place.backend
     assert isinstance(backend, Simulated)
     totals = {}
@@ -150,8 +150,8 @@ def _certifiable(job: Job, place: Cloud, where: Configuration, seconds: float) -
     return allowed and job.goal.allows(probe_usd + where.usd(slow_s), probe_s + slow_s)
 
 
-def made_jobs(numbers: range) -> Iterator[tuple[int, Job]]:
-    """Jobs whose memory binds, each drawn by its number alone."""
+def random_jobs(numbers: range) -> Iterator[tuple[int, Job]]:
+    """Jobs with tight memory, each drawn by its number alone."""
     for number in numbers:
         rng = np.random.default_rng([16, number])
         while (job := _drawn(rng, number)) is None:
@@ -160,9 +160,9 @@ def made_jobs(numbers: range) -> Iterator[tuple[int, Job]]:
 
 
 def _drawn(rng: np.random.Generator, number: int) -> Job | None:
-    """A job under one limit, 1.3 to 4 times the least that is possible; None where memory does not bind.
+    """A job with one limit, 1.3 to 4 times the least possible; None if memory is not tight.
 
-    Every sixth fits nothing: an honest search says so, and has spent little.
+    Every sixth fits nothing: a good search says so, and spends little.
     """
     parameters = 10 ** rng.uniform(8, np.log10(70e9))
     hints = Hints(parameters, parameters * 10 ** rng.uniform(2, 4), int(2 ** rng.integers(4, 11)))
@@ -202,7 +202,7 @@ HEAD = (
 )
 
 
-def tell(runs: list[Ran], label: str, paths: bool) -> None:
+def tell(runs: list[SearchResult], label: str, paths: bool) -> None:
     for ran in runs:
         print(
             f"| {label} | {ran.fitting} of {ran.size} | {'yes' if ran.could else 'no'} | {ran.method} | {ran.row()} |"
@@ -213,13 +213,13 @@ def tell(runs: list[Ran], label: str, paths: bool) -> None:
             print(f"    {ran.decision.because} {ran.decision.binding}")
 
 
-def too_dear(ran: Ran) -> bool:
+def too_dear(ran: SearchResult) -> bool:
     """Whether a probe cost more than `max_probe`."""
     most_usd = ran.job.search.max_probe_usd
     return most_usd is not None and any(m.usd > most_usd * (1 + 1e-9) for m in ran.history.measurements)
 
 
-def summary(runs: list[Ran]) -> None:
+def summary(runs: list[SearchResult]) -> None:
     """How often each certified, and the spread of its choices."""
     for name in METHODS:
         own = [ran for ran in runs if ran.method == name]
@@ -243,8 +243,8 @@ def summary(runs: list[Ran]) -> None:
         )
 
 
-def lost(runs: list[Ran]) -> list[str]:
-    """The jobs that `random` certified and net value did not."""
+def lost(runs: list[SearchResult]) -> list[str]:
+    """The jobs that `random` certified but net value did not."""
     by_job: dict[str, dict[str, bool]] = {}
     for ran in runs:
         by_job.setdefault(f"{ran.job.name} seed {ran.job.search.seed}", {})[ran.method] = ran.decision.certified
@@ -262,15 +262,15 @@ def main() -> int:
     numbers = range(given.first, given.first + given.jobs)
     print(f"mlcd {VERSION}, {versions}, Python {python}; seeds {SEEDS}; made jobs {numbers.start}..{numbers.stop - 1}")
     print(f"\n| seed | fits | could | {HEAD}")
-    one_job: list[Ran] = []
+    one_job: list[SearchResult] = []
     for seed in SEEDS:
         runs = [run(ONE_BILLION, name, seed) for name in METHODS]
         tell(runs, str(seed), given.paths)
         one_job += runs
     summary(one_job)
     print(f"\n| job | fits | could | {HEAD}")
-    made: list[Ran] = []
-    for number, job in made_jobs(numbers):
+    made: list[SearchResult] = []
+    for number, job in random_jobs(numbers):
         runs = [run(job, name, number) for name in METHODS]
         tell(runs, f"{number}: {words(job)}", given.paths)
         made += runs

@@ -1,14 +1,14 @@
-"""What the noise meter costs a training step: python benchmarks/noise_meter.py [PAIRS [PROCESSES [ONLY]]].
+"""How much the noise meter adds to a training step: python benchmarks/noise_meter.py [PAIRS [PROCESSES [ONLY]]].
 
 A CNN on 128 digits and a wide network of 6 million parameters, with PyTorch on CPU: one process (in parts, and without
 them) and two processes over gloo on this machine, a thread each. Two copies of the same network train, one with the
-meter and one without. Blocks of steps take turns; each pair of neighbours gives a ratio of their times. What is told is
-the median of the ratios, its standard error and the quartiles, of wall-clock time and of CPU time (which others on this
-machine disturb less). The first measurements, which take turns with plain steps whatever they cost, come before
-the first pair; what they add is told apart.
+meter and one without. Blocks of steps alternate; each pair of neighbours gives a ratio of their times. It prints the
+median of the ratios, its standard error and the quartiles, of wall-clock time and of CPU time (which other load
+disturbs less). The first measurements, which alternate with plain steps whatever they cost, come before the first pair;
+their cost is printed separately.
 
-Where a network happens to lie in memory makes it faster or slower by a few percent for as long as it lives, metered or
-not. So every figure is the median over fresh processes, in which the two copies are made in turns first and second.
+A network's place in memory makes it faster or slower by a few percent for its lifetime. So every figure is a median
+over fresh processes, in which the metered copy is made alternately first and second.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LIMIT = 0.02
 BATCH = 128
 BLOCK_S = 0.3
 Seconds = tuple[float, float]
-"""By the wall clock, and of CPU time."""
+"""Wall-clock time, and CPU time."""
 
 
 def cnn() -> nn.Module:
@@ -58,7 +58,7 @@ MODES = {"one process, parts": 1, "one process, no parts": 1, "two processes": 2
 
 
 class Training:
-    """A network in training, with the meter or without."""
+    """A network in training, with or without the meter."""
 
     def __init__(self, model: Callable[[], nn.Module], mode: str, *, metered: bool) -> None:
         torch.manual_seed(0)
@@ -71,7 +71,7 @@ class Training:
         self.meter = NoiseMeter(self._net, always=True) if metered else None
 
     def steps(self, count: int) -> Seconds:
-        """What a step takes, of so many."""
+        """Seconds of a step, over so many."""
         if self.meter is not None:
             self.meter._began_s = time.perf_counter()  # the other network's block is no step of this one
         wall_s, cpu_s = time.perf_counter(), time.process_time()
@@ -92,7 +92,7 @@ class Training:
 
 
 def compare(model: Callable[[], nn.Module], mode: str, pairs: int, first: bool) -> dict[str, Any]:
-    """The seconds of a plain step, and how much longer a step is with the meter: at first, and for each pair."""
+    """Seconds of a plain step, and how much longer a step is with the meter: at first, and for each pair."""
     made = {metered: Training(model, mode, metered=metered) for metered in (first, not first)}
     plain, metered = made[False], made[True]
     plain.steps(10)
@@ -118,7 +118,7 @@ def compare(model: Callable[[], nn.Module], mode: str, pairs: int, first: bool) 
 
 
 def agreed(count: int) -> int:
-    """The same number of steps in both processes."""
+    """Agree on the number of steps in both processes."""
     if not dist.is_initialized():
         return count
     told = torch.tensor([count])

@@ -1,11 +1,11 @@
-"""Check what is known of memory beforehand on models that were left out, and write the prior that ships with MLCD.
+"""Check the memory prior of training plans on left-out models, and write the prior that ships with MLCD.
 
     python benchmarks/plan_memory.py ../shared/data/llm_train [--only MODELS] [--write]
 
-For each model, learns from the runs of all others and prints by file: of the plans that ran out of memory, those that
-are called fitting; of those that ran, those that are not; how far the peak is off (median and 90th percentile of the
-log); then how often plans fitted of which some chance was said, and what three random probes of a problem change.
-`--write` learns from all models and writes mlcd/planners/train/plans/memory_prior.json.
+For each model, it learns from the runs of all others and prints by file: plans that ran out of memory but were
+predicted to fit; plans that ran but were predicted not to; the error of the peak (median and 90th percentile of the
+log); then the calibration of the predicted chances, and what three random probes of a problem change. `--write` learns
+from all models and writes mlcd/planners/train/plans/memory_prior.json.
 
 Mixtures of experts are left out: those of fms.csv are padded dialogues of unknown length. So is vtrain_composed.csv,
 which nobody measured. What is 'implied' is judged, but nothing is learned from it.
@@ -42,7 +42,7 @@ SOURCES = (
 
 @dataclass(frozen=True)
 class Judged:
-    """A plan of a model that was left out. `off`: log of the peak as expected over as measured, nan where unknown."""
+    """A plan of a left-out model. `off`: log of the predicted over the measured peak, nan if unknown."""
 
     row: PlanRow
     chance: float
@@ -50,13 +50,13 @@ class Judged:
     off: float
 
     @property
-    def ran(self) -> bool:
+    def did_run(self) -> bool:
         """Whether it did."""
         return self.row.outcome is Outcome.OK
 
 
 def main() -> None:
-    """Judge on each model left out; write if asked."""
+    """Judge each left-out model; write with `--write`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="+", default=(), help="models to be judged; all if none is named")
@@ -68,13 +68,13 @@ def main() -> None:
         if not given.only or model in given.only:
             judged += judge(rows, model)
             for file in dict.fromkeys(each.row.file for each in judged if each.row.model == model):
-                tell(
+                print_row(
                     f"{model} in {file}", [each for each in judged if (each.row.model, each.row.file) == (model, file)]
                 )
     for file in dict.fromkeys(each.row.file for each in judged):
-        tell(f"all of {file}", [each for each in judged if each.row.file == file])
-    tell("all", judged)
-    tell_chances(judged)
+        print_row(f"all of {file}", [each for each in judged if each.row.file == file])
+    print_row("all", judged)
+    print_calibration(judged)
     if given.write:
         target = Path(memory_prior.__file__).parent / memory_prior.FILE
         target.write_text(learned(rows, SOURCES).text(), encoding="utf-8")
@@ -82,17 +82,17 @@ def main() -> None:
 
 
 def usable(row: PlanRow) -> bool:
-    """Whether its memory is known to belong to what it says."""
+    """Whether the row's memory is reliable."""
     return row.evidence != "composed" and not row.spec.architecture.experts
 
 
 def learned(rows: Sequence[PlanRow], source: str = "") -> MemoryPrior:
-    """From what was measured."""
+    """Learn from measured rows."""
     return learn_memory([row.seen for row in rows if row.evidence == "measured"], source)
 
 
 def judge(rows: Sequence[PlanRow], model: str) -> list[Judged]:
-    """Every plan of a model, by what the others teach."""
+    """Judge every plan of a model by what was learned from the others."""
     prior = learned([row for row in rows if row.model != model])
     problems: dict[tuple[str, int, str], list[PlanRow]] = defaultdict(list)
     for row in rows:
@@ -120,13 +120,13 @@ def _judge(rows: list[PlanRow], prior: MemoryPrior) -> list[Judged]:
 
 
 def _shown(rows: Sequence[PlanRow], tried: Sequence[int] | Rows) -> tuple[Rows, Rows, Floats]:
-    ran = np.array([i for i in tried if rows[i].outcome is Outcome.OK], dtype=np.intp)
+    completed = np.array([i for i in tried if rows[i].outcome is Outcome.OK], dtype=np.intp)
     failed = np.array([i for i in tried if rows[i].outcome is not Outcome.OK], dtype=np.intp)
-    return ran, failed, np.array([rows[i].allocated_gb or np.nan for i in ran], dtype=float)
+    return completed, failed, np.array([rows[i].allocated_gb or np.nan for i in completed], dtype=float)
 
 
-def tell(name: str, judged: Sequence[Judged]) -> None:
-    """A line for some plans."""
+def print_row(name: str, judged: Sequence[Judged]) -> None:
+    """Print a line about these plans."""
     before = _wrong([(each.ran, each.chance) for each in judged])
     after = _wrong([(each.ran, chance) for each in judged for chance in each.after if not np.isnan(chance)])
     off = np.abs([each.off for each in judged if not np.isnan(each.off)])
@@ -135,18 +135,18 @@ def tell(name: str, judged: Sequence[Judged]) -> None:
 
 
 def _wrong(told: Sequence[tuple[bool, float]]) -> str:
-    failed = [chance >= CALLED_FITTING for ran, chance in told if not ran]
-    fitted = [chance < CALLED_FITTING for ran, chance in told if ran]
+    failed = [chance >= CALLED_FITTING for did_run, chance in told if not did_run]
+    fitted = [chance < CALLED_FITTING for did_run, chance in told if did_run]
     return f"{sum(failed)} of {len(failed)} failures called fitting, {sum(fitted)} of {len(fitted)} that ran excluded"
 
 
-def tell_chances(judged: Sequence[Judged]) -> None:
-    """How often plans fitted, by the chance that was said before any probe."""
+def print_calibration(judged: Sequence[Judged]) -> None:
+    """Print how often plans fitted, by the predicted chance before any probe."""
     for low, high in pairwise(CHANCES):
         of = [each for each in judged if low <= each.chance < high]
         if of:
-            said, ran = np.mean([each.chance for each in of]), np.mean([each.ran for each in of])
-            print(f"chance {low:.0%} to {min(high, 1):.0%}: said {said:.0%}, {ran:.0%} of {len(of)}")
+            predicted, measured = np.mean([each.chance for each in of]), np.mean([each.ran for each in of])
+            print(f"chance {low:.0%} to {min(high, 1):.0%}: predicted {predicted:.0%}, {measured:.0%} of {len(of)}")
 
 
 if __name__ == "__main__":

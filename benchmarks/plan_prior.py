@@ -1,10 +1,10 @@
-"""Learn the prior of a training step that ships with MLCD, and check it on models that it has not seen.
+"""Learn the shipped prior of training step times, and check it on left-out models.
 
     python benchmarks/plan_prior.py ../shared/data/llm_train [--only MODEL ...] [--write] [--no-check]
 
-Each model is left out of all files in turn. Printed by file: by how much the middle of the belief misses the measured
-step, on average and in the median, and how many are inside their 80 and 90 % intervals, after 0, 1, 3 and 6 random
-probes of the same model, sequence and adapter. `--write` learns from all models and writes time_prior.json.
+Each model is left out of all files in turn. It prints by file the mean and median error of the posterior
+median, and how many steps are inside their 80 and 90 % intervals, after 0, 1, 3 and 6 random probes of the same model,
+sequence and adapter. `--write` learns from all models and writes time_prior.json.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from mlcd_bench.plans.folder import PlanRow, read_plans
 
 SEEDS = 3
 PROBES = (0, 1, 3, 6)
-"""Random probes before a look."""
+"""Numbers of random probes before the check."""
 FEWEST = 2
-"""Problems with fewer rows left to judge than this are left out."""
+"""Problems with fewer rows left to judge are left out."""
 ERROR = 0.01
-"""One standard error of the log of a recorded time."""
+"""Standard error of the log of a recorded time."""
 SOURCES = (
     "Times of optimizer steps, 19 November 2026: multi-node A100 by Megatron-DeepSpeed (VIA-Research/vTrain@f8dda847, "
     "MIT); MPT under FSDP on A100 and H100 (mosaicml/llm-foundry@8c8dd48f, Apache-2.0); full, LoRA, QLoRA, GPTQ-LoRA "
@@ -44,7 +44,7 @@ Looks = dict[tuple[str, int], list[tuple[float, bool, bool]]]
 
 
 def main() -> None:
-    """Check on each model left out; write if asked."""
+    """Check on each left-out model; write with `--write`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="*", default=(), help="models to leave out; all by default")
@@ -55,9 +55,9 @@ def main() -> None:
     if not given.no_check:
         looks: Looks = defaultdict(list)
         for model in given.only or dict.fromkeys(row.model for row in rows if row.source not in COMPOSED):
-            look(model, rows, looks)
+            check_model(model, rows, looks)
         print("--- all models left out in turn, by file")
-        say(looks)
+        print_row(looks)
         print(f"seeds 0..{SEEDS - 1}, numpy {np.__version__}")
     if given.write:
         path = Path(shipped.__file__).with_name(FILE)
@@ -67,15 +67,15 @@ def main() -> None:
 
 
 def learned(rows: Sequence[PlanRow]) -> TimePrior:
-    """What rows teach, and what that took."""
+    """The prior learned from rows, and the seconds that took."""
     began = time.process_time()
     prior = learn_time([row.seen for row in rows])
     print(f"learned from {len(rows)} runs in {time.process_time() - began:.1f} s of CPU", flush=True)
     return prior
 
 
-def look(model: str, rows: Sequence[PlanRow], looks: Looks) -> None:
-    """A model left out: how its problems are believed in after some probes."""
+def check_model(model: str, rows: Sequence[PlanRow], looks: Looks) -> None:
+    """A left-out model: the predictions of its problems after some probes."""
     prior = learned([row for row in rows if row.model != model])
     problems: dict[tuple[str, int, str], list[PlanRow]] = defaultdict(list)
     for row in rows:
@@ -98,13 +98,13 @@ def look(model: str, rows: Sequence[PlanRow], looks: Looks) -> None:
                 missed = np.abs(np.expm1(middle - truth))
                 own[file, count] += zip(missed.tolist(), held80.tolist(), held.tolist(), strict=True)
     print(f"--- without {model}")
-    say(own)
+    print_row(own)
     for key, values in own.items():
         looks[key] += values
 
 
-def say(looks: Looks) -> None:
-    """A line for each file and number of probes."""
+def print_row(looks: Looks) -> None:
+    """Print a line for each file and number of probes."""
     for (file, count), values in sorted(looks.items()):
         missed, held80, held = np.array(values).T
         print(

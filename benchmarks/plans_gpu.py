@@ -1,17 +1,17 @@
-"""Training plans of one language model, measured on this GPU: time and memory of each, and which run out of it.
+"""Training plans of one language model, measured on this GPU: time, memory, and which run out of memory.
 
     python3 benchmarks/plans_gpu.py FOLDER                            # ten plans, a minute on an H200
     python3 benchmarks/plans_gpu.py FOLDER --size 8b                  # of Llama 3.1 8B; 3b and 1b: of Llama 3.2
-    python3 benchmarks/plans_gpu.py FOLDER --plans 23 --within 220    # begin no plan that would end later
-    python3 benchmarks/plans_gpu.py FOLDER --size tiny --plans 3      # on a machine without a GPU, to try it
-    mlcd bench plans FOLDER                                           # the choice by forecasts, against measuring all
+    python3 benchmarks/plans_gpu.py FOLDER --plans 23 --within 220    # start no plan that would end later
+    python3 benchmarks/plans_gpu.py FOLDER --size tiny --plans 3      # to try it on a machine without a GPU
+    mlcd bench plans FOLDER                                           # the choice by forecasts, beside measuring all
 
 The model is a Llama of one to eight billion weights, drawn on the GPU. It is trained in full, or by an adapter of
 rank 16 beside the four projections of each attention, with a fixed 64 sequences a step. A plan is built; two steps
 warm up; four micro-steps and an optimizer step are timed. A step takes accumulation x micro-step + optimizer.
 
-FOLDER/plans.jsonl has a plan a line, written as it ends; what is there is not measured again. FOLDER/plans.csv has the
-same in the columns that `mlcd bench plans` reads. Memory is in 10^9 bytes: of tensors, and what was reserved for them.
+FOLDER/plans.jsonl has a plan a line, written as it ends; stored ones are not repeated. FOLDER/plans.csv has the same in
+the columns that `mlcd bench plans` reads. Memory is in 10^9 bytes, allocated and reserved.
 
 This file needs PyTorch and transformers, and nothing of MLCD: it runs on a machine that has only these.
 """
@@ -42,16 +42,16 @@ SIZES = {
     "1b": {"layers": 16, "hidden": 2_048, "heads": 32, "kv_heads": 8, "ffn": 8_192, "vocab": 128_256, "seq": 1_024},
     "tiny": {"layers": 2, "hidden": 64, "heads": 4, "kv_heads": 2, "ffn": 192, "vocab": 512, "seq": 64},
 }
-"""Of Llama 3.1 8B, 3.2 3B and 3.2 1B, with an output layer of their own; of a 2B; and one to try this with."""
+"""The sizes of Llama 3.1 8B, 3.2 3B and 3.2 1B, with their own output layer; of a 2B; and a tiny one for tests."""
 SEQUENCES, LORA_RANK, SEED = 64, 16, 0
 WARM_UP, TIMED = 2, 4
 ADAPTED = ("q_proj", "k_proj", "v_proj", "o_proj")
 USD_PER_GPU_HOUR = 7.912
 """AWS p5en.48xlarge, us-east-1, list price of August 2026, divided by 8."""
 PEAK_FLOPS = 989.5e12
-"""Of an H200, dense bf16; by the vendor's datasheet."""
+"""An H200, dense bf16, by the vendor's datasheet."""
 FIRST_PLAN_S, LONGER, PLANS_ALIKE = 40.0, 1.5, 4
-"""How long the first plans may take, and how much longer one may take than the longest of the last few."""
+"""Assumed seconds of the first plans; a later one may take so many times the longest of the last few."""
 COLUMNS = (
     "source,model,params,active_params,layers,hidden,heads,kv_heads,ffn,vocab,seq,gpu_type,gpus,gpus_per_node,nodes,"
     "tp,pp,dp,cp,ep,sharding,micro_batch,accumulation,global_batch,checkpointing,adapter,trainable_params,precision,"
@@ -104,7 +104,7 @@ class LowRank(nn.Module):
 
 @dataclass(frozen=True)
 class Figures:
-    """Seconds of the timed micro-steps and of the optimizer; memory where the device tells it."""
+    """Seconds of the timed micro-steps and of the optimizer; memory if the device reports it."""
 
     micro_steps_s: tuple[float, ...]
     optimizer_s: float
@@ -142,7 +142,7 @@ class Bench:
         return model.train()
 
     def measure(self, plan: Plan) -> tuple[Figures | None, int]:
-        """Figures, or None where it ran out of memory; and how many parameters are trained."""
+        """The figures, None if out of memory; and the number of trained parameters."""
         trained = 0
         try:
             model = self.model(plan)
@@ -177,7 +177,7 @@ class Bench:
 
     @contextmanager
     def stopwatch(self) -> Iterator[list[float]]:
-        """Seconds of what is done within, also by the GPU."""
+        """Seconds of the block, with the GPU's work."""
         took: list[float] = []
         self.wait()
         began_s = time.perf_counter()
@@ -190,7 +190,7 @@ class Bench:
             torch.cuda.synchronize()
 
     def forget(self) -> None:
-        """Give back what the last plan left, so that the next one has the whole memory."""
+        """Free the last plan's memory."""
         gc.collect()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -201,7 +201,7 @@ class Bench:
             return sum(each.numel() for each in transformers.AutoModelForCausalLM.from_config(self.config).parameters())
 
     def row(self, plan: Plan, figures: Figures | None, trained: int, gpu_type: str) -> dict[str, object]:
-        """As `mlcd bench plans` reads it."""
+        """The row that `mlcd bench plans` reads."""
         sizes, parameters = SIZES[self.size], self.parameters()
         tokens = SEQUENCES * sizes["seq"]
         known: dict[str, object] = {

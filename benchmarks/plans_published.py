@@ -1,9 +1,9 @@
-"""What `mlcd plan` says of models whose training time somebody has published, beside it.
+"""The predictions of `mlcd plan` for models with a published training time, compared with it.
 
     nice -n 10 python benchmarks/plans_published.py
 
-Each row is one machine, as published, and the best plan that is believed of it. No run here was measured by us; the
-published ones are no part of what the priors were learned from. Sources:
+Each row is one machine, as published, and the best predicted plan. We measured none of these runs, and the priors were
+not learned from them. Sources:
 
 TinyLlama   github.com/jzhang38/TinyLlama (README): 22B tokens in 32 hours on 8 A100-40GB, bf16, fused kernels
 NeMo        NeMo 24.12, performance summary: tokens/s for each of 8 H100 in FP8, by Megatron and Transformer Engine
@@ -38,7 +38,7 @@ KNOBS = {
 
 
 class Published(NamedTuple):
-    """One training run, and the hours that it took, where somebody has published that."""
+    """One published training run, and its hours."""
 
     name: str
     model: dict[str, Any]
@@ -52,7 +52,7 @@ class Published(NamedTuple):
 
 
 def by_rate(samples: float, rate: float) -> float:
-    """Hours of so many samples, or tokens, at so many a second."""
+    """Hours of so many samples, or tokens, at this rate."""
     return samples / rate / 3_600
 
 

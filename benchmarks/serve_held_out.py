@@ -1,9 +1,9 @@
-"""The H200's own models as strangers: the shared recording's are seen, those that ship with MLCD are searched for.
+"""The H200's shipped models as held-out ones: the shared recording is the knowledge, the shipped models are searched.
 
 python benchmarks/serve_held_out.py FOLDER OUT      FOLDER: a recording with points.csv, operators.csv and host.csv
 
-Writes a folder OUT that holds both in the recording's format, and prints the command that competes on it. Nothing of
-the grey-box search was chosen in sight of these 35 models. They were measured on another day than the recording.
+Writes a folder OUT with both in the recording's format, and prints the command for the contest. Nothing of the grey-box
+search was tuned on these 35 models. They were measured on another day than the recording.
 """
 
 from __future__ import annotations

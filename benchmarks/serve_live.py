@@ -1,11 +1,11 @@
-"""Real load tests on this machine: what the grey-box search finds in six trials, against trying everything once.
+"""Real load tests on this machine: the grey-box search with six trials, compared with trying everything once.
 
 python benchmarks/serve_live.py [--cap 30ms] [--trials 6] [--seeds 1] [--knobs examples/serve/knobs.yaml]
 
-Three models that are not among those that the knowledge base `cpu` was measured on: a CNN, a transformer, an LSTM. For
+Three models that are not in the knowledge base `cpu`: a CNN, a transformer, an LSTM. For
 each, every configuration is tried once (the exhaustive best), then the search runs with each seed. Accuracy is what
 the *exhaustive* run measured at the chosen configuration over the best that it measured: two trials of the same
-configuration differ, and a lucky one should not count. Needs a quiet machine and takes some 15 minutes on two cores.
+configuration differ, and a lucky one should not count. Needs a quiet machine and takes about 15 minutes on two cores.
 """
 
 from __future__ import annotations

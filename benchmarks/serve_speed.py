@@ -1,8 +1,8 @@
-"""The next serving trial among 2,160 and 10,000 configurations after 30 trials, in one run, on one machine.
+"""The time to choose the next serving trial among 2,160 and 10,000 configurations after 30 trials.
 
-Models, operators and trials are made up: speed depends on how many there are, not on what they say. Two spaces of
-10,000: one where cores and memory vary beside what the device does (as on a GPU), one where every configuration is a
-cell of its own, which is the worst case.
+Models, operators and trials are made up: speed depends on their numbers, not on their content. Two spaces of 10,000:
+one where cores and memory vary besides the device's settings (as on a GPU), one where every configuration is its own
+cell, the worst case.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SPACES = {
 def space_of(
     shares: tuple[int, ...], batches: tuple[int, ...], cores: tuple[int, ...], memory: tuple[float, ...]
 ) -> Space:
-    """Every setting of these, in two precisions."""
+    """All settings of these, in two precisions."""
     knobs = {
         "precision": ("fp32", "bf16"),
         "sm_share": shares,
@@ -57,7 +57,7 @@ def space_of(
 
 
 def model(name: str, rng: np.random.Generator) -> SeenModel:
-    """A host's floor, and a device's time that grows with the batch and shrinks with the share."""
+    """A minimal time of the host, and a device time that grows with the batch and shrinks with the share."""
     floor, work, held = 10 ** rng.uniform(-3.5, -2), 10 ** rng.uniform(-5, -3), 10 ** rng.uniform(-2, -0.3)
     cells: dict[Knobs, Cell] = {}
     for precision in ("fp32", "bf16"):
@@ -74,14 +74,14 @@ def model(name: str, rng: np.random.Generator) -> SeenModel:
 
 
 def knowledge(rng: np.random.Generator) -> Knowledge:
-    """Models that were seen."""
+    """Known models."""
     anatomy = Anatomy(("precision", "sm_share", "batch"), host="cpu_cores", memory="memory_gb")
     hosts = {"image": {float(cores): 600.0 * cores for cores in range(1, 9)}}
     return Knowledge(Kind.DEVICE, anatomy, tuple(model(f"seen{i}", rng) for i in range(MODELS)), hosts)
 
 
 def history(space: Space, rng: np.random.Generator) -> History:
-    """Trials spread over the space: what the device does with them is as made up as the seen models are."""
+    """Made-up trials spread over the space."""
     tried = []
     for at in rng.choice(len(space), TRIALS, replace=False):
         configuration = space.configurations[at]
@@ -95,7 +95,7 @@ def history(space: Space, rng: np.random.Generator) -> History:
 
 @dataclass(frozen=True)
 class Timing:
-    """Milliseconds: of the first choice, which works out what the seen models say, and of all later ones."""
+    """Milliseconds of the first choice, which evaluates the known models, and of later ones."""
 
     first: float
     later: list[float]
@@ -103,7 +103,7 @@ class Timing:
 
 
 def measure(space: Space, rng: np.random.Generator) -> Timing:
-    """How long one choice takes."""
+    """Time one choice."""
     seen, past = knowledge(rng), history(space, rng)
     service = ServingTask(replace(model("new", rng).facts), (Cap(Figure.P95, 0.03),))
     job = Job("speed", 1.0, Goal(Objective.PER_DOLLAR), ask=service, search=Search("grey-box"))
@@ -116,7 +116,7 @@ def measure(space: Space, rng: np.random.Generator) -> Timing:
 
 
 def main() -> None:
-    """Print how long choosing takes."""
+    """Print the times."""
     print(f"mlcd {VERSION}, numpy {np.__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, seed 0")
     print(f"{MODELS} seen models, {TRIALS} trials, {REPEATS} choices; milliseconds; target {TARGET_MS} for 10,000")
     for name, knobs in SPACES.items():

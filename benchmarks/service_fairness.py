@@ -1,23 +1,21 @@
-"""Two members share a service: does either wait behind the other's sweep for more than one slot's time?
+"""Two members share a service: does either wait for the other's sweep longer than one slot's time?
 
 python benchmarks/service_fairness.py [--minutes 60] [--workers 2] [--at-once 2] [--seed 0]
 
 A real PostgreSQL (with fsync) and a `mlcd service` with few slots. `sweeper` submits dozens of runs at once, and again
 whenever fewer than a dozen wait: simulated and recorded searches, tuning on simulated functions, jobs of some seconds
-on this machine. `visitor` submits one run now and then, of each kind in turn, when the one before is over; and asks
-all the time for pages, what-if and previews. Runs that only compute take their share of the CPU (MLCD_STEP_BACK=0).
+on this machine. `visitor` submits one run now and then, of each kind in turn, when the one before is over, and
+requests pages, what-if and previews all the time. Runs that only compute use their CPU share (MLCD_STEP_BACK=0).
 
-What is measured, by the database's clock, as a trigger writes down each change of the queue (service/turns.py):
+What is measured, by the database's clock, with a trigger that records each change of the queue (service/turns.py):
 
-- A run's wait: from when it was due, to its start, when a worker takes it. It is due when it is submitted; but while
-  its owner's other runs come and go, it is they that it waits for: then it is due when the last of them was taken or
-  ended.
-- One slot's time: no slot was free for it when it was due, and then a run ended, by which one was: how long that run
-  had held its slot, from its own start to its end. If one was free and a run of the other member's got it first, since
-  it was that one's turn: how long that run held it. Else none.
+- A run's wait: from when it was due, to its start, when a worker takes it. It is due when it is submitted or, if it
+  first waits for other runs of its owner, when the last of them was taken or ended.
+- One slot's time: if no slot was free when it was due, how long the run whose end freed one had held its slot. If one
+  was free, and the other member's run got it by its turn, how long that run held it. Else none.
 
-It held if no run of either waited for longer than one slot's time and `PICKUP_S`, in which a worker notices; if every
-run ended within its budget and its books add up; and if each question was answered. The exit code says so.
+The exit code is 0 if no run waited longer than one slot's time and `PICKUP_S`, in which a worker notices; every run
+ended within its budget, with a ledger that adds up; and each request was answered.
 """
 
 from __future__ import annotations
@@ -41,38 +39,49 @@ from datetime import datetime
 from pathlib import Path
 
 import httpx
-from service.mixed_jobs import KINDS, Asked, mixed
-from service.running import RECORDINGS, bearer, happens, members, postgres, quantile, service, submit, trouble, until
-from service.turns import Log, Slots, Turn, write_down, written_down
+from service.mixed_jobs import KINDS, JobFile, make_jobs
+from service.running import (
+    RECORDINGS,
+    bearer,
+    happens_in_time,
+    members,
+    postgres,
+    problems_of,
+    quantile,
+    service,
+    submit,
+    wait_until,
+)
+from service.turns import Log, Slots, Turn, record_changes, recorded_changes
 
 from mlcd.core.database import Database, open_database
 from mlcd.core.ledger import Ledger
 from mlcd.service.workers.roster import read_roster
 
 PICKUP_S = 3.0
-"""Workers look for runs every two seconds, and start one after the other."""
+"""Workers poll for runs every two seconds, and start one after the other."""
 SWEEP, FEW = 36, 12
 SHARES = (5, 3, 3, 2)
-"""Of each of the `KINDS` in a sweep."""
+"""How many jobs of each of the `KINDS` are in a sweep."""
 VISITS_S = (3.0, 20.0)
-"""Between two runs of the visitor's."""
+"""Shortest and longest pause between two runs of the visitor."""
 QUESTION_PAUSE_S = 0.3
 PLACES = ("--places", "simulated,recorded,local", "--trust-runners")
 
 
 @dataclass
 class Team:
-    """The service, and what its two members have asked so far."""
+    """The service, and its two members' requests so far."""
 
     address: str
     tokens: dict[str, str]
     ledger: Ledger
     over: threading.Event = field(default_factory=threading.Event)
-    runs: dict[str, Asked] = field(default_factory=dict)
+    runs: dict[str, JobFile] = field(default_factory=dict)
     took_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     refused: list[str] = field(default_factory=list)
 
-    def send(self, member: str, asked: Asked) -> str:
+    def send(self, member: str, asked: JobFile) -> str:
         """Submit a job."""
         began = time.perf_counter()
         run = submit(self.address, self.tokens[member], asked.text, asked.command)
@@ -85,20 +94,20 @@ class Team:
         while not self.over.is_set():
             waiting = [each for each in read_roster(self.ledger.database).waiting if each.member == "sweeper"]
             if len(waiting) < FEW:
-                for each in mixed(RECORDINGS, chance.choices(KINDS, SHARES, k=SWEEP), chance):
+                for each in make_jobs(RECORDINGS, chance.choices(KINDS, SHARES, k=SWEEP), chance):
                     self.send("sweeper", each)
             self.over.wait(1.0)
 
     def visit(self, chance: random.Random) -> None:
         """One run now and then, of each kind in turn."""
-        for each in mixed(RECORDINGS, itertools.cycle(KINDS), chance):
+        for each in make_jobs(RECORDINGS, itertools.cycle(KINDS), chance):
             if self.over.wait(chance.uniform(*VISITS_S)):
                 return
             run = self.send("visitor", each)
-            until(lambda run=run: is_over(self.ledger.database, run), run)  # type: ignore[misc]
+            wait_until(lambda run=run: is_over(self.ledger.database, run), run)  # type: ignore[misc]
 
     def ask(self, chance: random.Random) -> None:
-        """Questions of somebody who looks around: pages, what-if, previews."""
+        """Requests of a browsing member: pages, what-if, previews."""
         with httpx.Client(base_url=f"{self.address}/api/v1", headers=bearer(self.tokens["visitor"]), timeout=60) as api:
             for what, method, path, body in self._questions(chance):
                 if self.over.wait(QUESTION_PAUSE_S):
@@ -110,7 +119,7 @@ class Team:
                     self.refused.append(f"{method} {path}: {answer.status_code} {answer.text[:200]}")
 
     def _questions(self, chance: random.Random) -> Iterator[tuple[str, str, str, dict[str, object] | None]]:
-        previews = mixed(RECORDINGS, itertools.cycle(KINDS), chance)
+        previews = make_jobs(RECORDINGS, itertools.cycle(KINDS), chance)
         while True:
             for path in ("/me", "/runs?limit=50", "/workers", "/spend"):
                 yield "pages", "GET", path, None
@@ -125,7 +134,7 @@ class Team:
 
 
 def main() -> int:
-    """Print what was done, what was measured and what held."""
+    """Print the work, the measurements and the checks."""
     given = _arguments()
     if not RECORDINGS.is_dir():
         sys.exit(f"{RECORDINGS} is not here: some searches replay the recordings in it")
@@ -140,23 +149,23 @@ def main() -> int:
 
 def _share(given: argparse.Namespace, team: Team) -> int:
     database = team.ledger.database
-    until(lambda: read_roster(database).alive == given.workers, "the start of the workers")
+    wait_until(lambda: read_roster(database).alive == given.workers, "the start of the workers")
     slots = Slots(tuple(each.number for each in read_roster(database).workers), given.at_once)
-    write_down(database)
+    record_changes(database)
     with ThreadPoolExecutor(3) as hands:
         chance = random.Random(given.seed)
         doing = [hands.submit(do, random.Random(chance.random())) for do in (team.sweep, team.visit, team.ask)]
-        happens(lambda: any(each.done() for each in doing), 60.0 * given.minutes)  # whose part ends has failed
+        happens_in_time(lambda: any(each.done() for each in doing), 60.0 * given.minutes)  # whose part ends has failed
         team.over.set()
         for each in doing:
             each.result()
-    until(lambda: all(is_over(database, run) for run in team.runs), "the last runs")
-    until(lambda: not any(each.runs for each in read_roster(database).workers), "the last errands")
-    return 0 if _judge(team, Log(written_down(database), slots).turns()) else 1
+    wait_until(lambda: all(is_over(database, run) for run in team.runs), "the last runs")
+    wait_until(lambda: not any(each.runs for each in read_roster(database).workers), "the last errands")
+    return 0 if _judge(team, Log(recorded_changes(database), slots).turns()) else 1
 
 
 def is_over(database: Database, run: str) -> bool:
-    """Whether nothing of it waits or is under way, as the queue says."""
+    """Whether none of these runs waits or is under way, by the queue."""
     query = "SELECT 1 FROM procrastinate_jobs WHERE args ->> 'run' = %s AND status IN ('todo', 'doing')"
     with database.read() as connection:
         return connection.exec_driver_sql(query, (run,)).first() is None
@@ -180,7 +189,7 @@ def _judge(team: Team, turns: list[Turn]) -> bool:
     for what, took in sorted(team.took_s.items()):
         p50, p95, p99 = (quantile(took, share) * 1e3 for share in (0.5, 0.95, 0.99))
         print(f"{what}: {len(took)}, p50 {p50:.0f} ms, p95 {p95:.0f} ms, p99 {p99:.0f} ms")
-    broken = [wrong for run in team.runs if (wrong := trouble(team.ledger, run)) is not None]
+    broken = [wrong for run in team.runs if (wrong := problems_of(team.ledger, run)) is not None]
     statuses = Counter(str(team.ledger.account(run).status) for run in team.runs)
     print(f"runs: {dict(statuses)}; broken books or limits: {broken or 'none'}")
     print(f"questions refused: {team.refused[:5] or 'none'}")

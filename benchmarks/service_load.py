@@ -1,17 +1,16 @@
-"""A team at work, on this machine: many searches at once and many who watch, while things are killed in the middle.
+"""Load test of a service on this machine: many searches and watchers at once, while processes are killed.
 
 python benchmarks/service_load.py [--searches 200] [--watchers 500] [--members 20] [--calm] [--seed 0]
 
 A real PostgreSQL (with fsync), `mlcd service` with two workers, and members who submit searches on recorded clouds
-(../shared/data/train), each run to its end within its budget. Watchers read the events of their runs from the first
-to the last and come back when they lose the connection. One more asks the API for pages all the time: its p95 is
-compared with that of the same questions before, when nothing else was asked. The workers begin when everything is
-submitted and everybody watches, so that all searches are under way at once; they belong to a second `mlcd service` on
-the same database. Unless `--calm`, one worker is killed when a quarter of the runs is over, and the database when half
-of them are, and started again three seconds later.
+(../shared/data/train), each run to its end within its budget. Watchers read the events of their runs from the first to
+the last and reconnect when they lose the connection. One more client requests pages all the time: its p95 is compared
+with that of the idle service. The workers start when everything is submitted and everybody watches, so that all
+searches run at once; they belong to a second `mlcd service` on the same database. Unless `--calm`, one worker is killed
+when a quarter of the runs is over, and the database when half of them are, and started again three seconds later.
 
-In the end every watcher's events must be those of the ledger, each once and in order; every run must have ended; the
-books of each must add up; no limit may be passed. The exit code says whether all of it held.
+At the end every watcher's events must equal the ledger's, each once and in order; every run must have ended; every
+ledger must add up; no limit may be passed. The exit code says whether all of it held.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
-from service.recorded_jobs import Order, orders
-from service.running import RECORDINGS, bearer, members, postgres, quantile, service, submit, trouble, until
-from service.watchers import Seen, watch_all
+from service.recorded_jobs import SearchJob, make_searches
+from service.running import RECORDINGS, bearer, members, postgres, problems_of, quantile, service, submit, wait_until
+from service.watchers import Received, watch_all
 from sqlalchemy import func, select
 
 from mlcd.core.database import open_database
@@ -52,11 +51,11 @@ if TYPE_CHECKING:
 MOST_S = 1_800.0
 IDLE_QUESTIONS = 300
 PAUSE_S = 0.05
-"""Between two questions of the one who asks for pages: somebody who looks around quickly."""
+"""Pause between two requests of the client that requests pages."""
 
 
 def main() -> int:
-    """Print what was done, what was measured and what held."""
+    """Print the work, the measurements and the checks."""
     given = _arguments()
     if not RECORDINGS.is_dir():
         sys.exit(f"{RECORDINGS} is not here: the searches replay the recordings in it")
@@ -75,7 +74,7 @@ def _measure(
     address: str,
     process: subprocess.Popen[str],
 ) -> int:
-    asked = orders(RECORDINGS, given.searches + 1, random.Random(given.seed))
+    asked = make_searches(RECORDINGS, given.searches + 1, random.Random(given.seed))
     names = list(tokens)
     ledger = Ledger(open_database(url))
     first = _first(address, tokens[names[0]], asked.pop(), ledger, url)
@@ -89,7 +88,7 @@ def _measure(
     places = [(runs[i % len(runs)], tokens[names[i % len(names)]]) for i in range(given.watchers)]
     with ThreadPoolExecutor(2) as beside:
         watching = beside.submit(watch_all, address, places, MOST_S)
-        until(lambda: watching.done() or _connections(process.pid) >= given.watchers, "the coming of all watchers")
+        wait_until(lambda: watching.done() or _connections(process.pid) >= given.watchers, "the coming of all watchers")
         if watching.done():
             watching.result()  # whoever could not watch says why
         began = time.monotonic()
@@ -104,13 +103,13 @@ def _measure(
     return 0 if _judge(ledger, runs, watching.result(), idle, asking.result(), memory) else 1
 
 
-def _first(address: str, token: str, order: Order, ledger: Ledger, url: str) -> str:
-    """A run to ask about while nothing else happens."""
+def _first(address: str, token: str, order: SearchJob, ledger: Ledger, url: str) -> str:
+    """A run for the requests to the idle service."""
     run = submit(address, token, order.text)
     with tempfile.TemporaryDirectory() as home:
         environment = {**os.environ, "MLCD_HOME": home, "MLCD_DATABASE_URL": url}
         worker = subprocess.Popen([sys.executable, "-m", "mlcd", "worker"], env=environment)
-        until(lambda: _ended(ledger) == 1, "the first run")
+        wait_until(lambda: _ended(ledger) == 1, "the first run")
         worker.terminate()
         worker.wait(60)
     return run
@@ -118,7 +117,7 @@ def _first(address: str, token: str, order: Order, ledger: Ledger, url: str) -> 
 
 @contextmanager
 def _staff(url: str, given: argparse.Namespace) -> Iterator[int]:
-    """A second service on the same database, whose workers are replaced when they die; its process."""
+    """Start a second service on the same database, whose workers are replaced when they die."""
     with tempfile.TemporaryDirectory() as home:
         words = ("--workers", str(given.workers), "--at-once", str(given.at_once))
         with service(url, Path(home), *words) as (_, process):
@@ -128,7 +127,7 @@ def _staff(url: str, given: argparse.Namespace) -> Iterator[int]:
 def _judge(
     ledger: Ledger,
     runs: list[str],
-    seen: list[Seen],
+    seen: list[Received],
     idle: list[float],
     busy: list[float],
     memory: list[float],
@@ -136,7 +135,7 @@ def _judge(
     lines = {run: ledger.lines(run) for run in runs}
     lost = [each for each in seen if each.numbers != [line.seq for line in lines[each.run]] or not each.ended]
     statuses = Counter(str(ledger.account(run).status) for run in runs)
-    broken = [wrong for run in runs if (wrong := trouble(ledger, run)) is not None]
+    broken = [wrong for run in runs if (wrong := problems_of(ledger, run)) is not None]
     ratio = quantile(busy, 0.95) / quantile(idle, 0.95)
     events = sum(len(each.numbers) for each in seen)
     print(f"python {platform.python_version()}, {os.cpu_count()} cores; {len(runs)} searches, {len(seen)} watchers")
@@ -157,7 +156,7 @@ def _judge(
 
 
 def _ask(address: str, token: str, run: str, more: Callable[[int], bool]) -> list[float]:
-    """Seconds of each answer to somebody who looks around."""
+    """Seconds of each answer to a browsing client."""
     pages = ["/me", "/runs?limit=50", f"/runs/{run}", f"/runs/{run}/ledger", f"/runs/{run}/tradeoff", "/spend"]
     took, number = [], 0
     with httpx.Client(base_url=f"{address}/api/v1", headers=bearer(token), timeout=60) as client:
@@ -177,11 +176,11 @@ def _ask(address: str, token: str, run: str, more: Callable[[int], bool]) -> lis
 def _disturb(ledger: Ledger, runs: int, database: PostgresServer, staff: int) -> list[str]:
     """Kill a worker and the database in the middle."""
     told = []
-    until(lambda: _ended(ledger) > runs / 4, "a quarter of the runs")
+    wait_until(lambda: _ended(ledger) > runs / 4, "a quarter of the runs")
     worker = _workers(staff)[0]
     os.kill(worker, signal.SIGKILL)
     told.append(f"a worker was killed after {_ended(ledger)} runs")
-    until(lambda: _ended(ledger) > runs / 2, "half of the runs")
+    wait_until(lambda: _ended(ledger) > runs / 2, "half of the runs")
     told.append(f"the database was killed after {_ended(ledger)} runs and started again after 3 s")
     database.kill()
     time.sleep(3.0)
@@ -190,7 +189,7 @@ def _disturb(ledger: Ledger, runs: int, database: PostgresServer, staff: int) ->
 
 
 def _ended(ledger: Ledger) -> int:
-    """How many runs have ended, or were decided to be infeasible; the readable columns tell."""
+    """How many runs have ended, or were infeasible, by the readable columns."""
     infeasible = (entries.c.kind == "decided") & entries.c.instance_type.is_(None)
     query = select(func.count(func.distinct(entries.c.run))).where((entries.c.kind == "ended") | infeasible)
     try:
@@ -201,7 +200,7 @@ def _ended(ledger: Ledger) -> int:
 
 
 def _workers(process: int) -> list[int]:
-    """The service's worker processes: children that run the interpreter anew."""
+    """The service's worker processes: children with a new interpreter."""
     children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     threads = Path(f"/proc/{process}/task").iterdir()
     every = {child for thread in threads for child in (thread / "children").read_text().split()} | set(children)

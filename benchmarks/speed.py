@@ -1,4 +1,4 @@
-"""The next probe among 3,100 candidates after 20 probes, `mlcd --help`, and memory: in one run, on one machine."""
+"""The time to choose the next probe among 3,100 candidates after 20 probes, of `mlcd --help`, and the memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JOB = Job("speed", 1e9, Goal(Objective.FASTEST, budget_usd=5_000.0), hints=Hints
 
 
 def history(space: Space) -> History:
-    """Twenty probes spread over the space, so that the search is past its first points."""
+    """Twenty probes spread over the space, more than the search's first points."""
     cloud = Simulated(VirtualClock())
     picks = np.random.default_rng(0).choice(len(space), PROBES, replace=False)
     measurements = []
@@ -46,7 +46,7 @@ def history(space: Space) -> History:
 
 
 def milliseconds(name: str, space: Space, past: History) -> list[float]:
-    """How long each of many equal choices takes."""
+    """Milliseconds of each of many equal choices."""
     strategy, took = method(Search(name)), []
     for _ in range(REPEATS):
         started = time.perf_counter()
@@ -57,7 +57,7 @@ def milliseconds(name: str, space: Space, past: History) -> list[float]:
 
 
 def _around(past: History, size: int) -> Space:
-    """A space of about this size with everything that was measured."""
+    """A space of about this size that contains all measured configurations."""
     nodes: dict[Offer, set[int]] = {}
     for m in past.measurements:
         nodes.setdefault(m.configuration.offer, set()).add(m.configuration.nodes)

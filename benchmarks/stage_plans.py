@@ -1,11 +1,11 @@
-"""Stage plans for 16,384 trials over the whole space: how long they take, and what greedy and static ones lose.
+"""Stage plans for 16,384 trials over the whole space: the time to plan, and the loss of greedy and static plans.
 
 python benchmarks/stage_plans.py [--milp-s 30] [--whole] [--only bert]
+
 AWS by published constants and list prices: modelled, not measured. The oracle is `scipy.optimize.milp`. With `--whole`
 it gets every point of the boundary; without, only those whose reduced cost does not rule them out of any plan better
-than the exact one. It may break a limit by its
-tolerance, so how far its plan is over the limit is shown, and its bound is what counts: `proven` is how far above the
-optimum the exact plan can be by what the oracle has proven in its time.
+than the exact one. It may break a limit by its tolerance, so the excess of its plan is shown, and its bound counts:
+`proven` is how far above the optimum the exact plan can be, by the oracle's bound in its time.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ T = TypeVar("T")
 
 TRIALS, REPEATS = 16_384, 5
 FACTORS = (1.05, 1.2, 1.5, 2.0, 5.0)
-"""Of the cheapest plan's dollars, or the fastest plan's seconds."""
+"""Limits over the cheapest plan's dollars, or the fastest plan's seconds."""
 MANY = 10_000
-"""Points beyond which the oracle's presolve takes longer than all else."""
+"""With more points the oracle's presolve takes longer than all else."""
 SCALE = 1e3
 """Rows are scaled by this: the oracle's tolerance is absolute."""
 
 
 @dataclass(frozen=True)
 class Oracle:
-    """What milp found: value, how far over the limit (relative), the bound that it has proven, and its time."""
+    """milp's result: value, relative excess over the limit, proven bound, and time."""
 
     value: float
     over: float
@@ -55,7 +55,7 @@ class Oracle:
 
 
 def timed(work: Callable[[], T], repeats: int = REPEATS) -> tuple[T, float]:
-    """What it returns, and the median of its CPU seconds."""
+    """The result of a call, and the median of its CPU seconds."""
     took = []
     for _ in range(repeats):
         started = time.process_time()
@@ -87,7 +87,7 @@ def ask_milp(sack: Knapsack, limit_s: float, presolve: bool) -> Oracle:
 
 
 def not_ruled_out(sack: Knapsack, best: float) -> Knapsack:
-    """The points that may be in a plan of this value or a better one, by their reduced costs."""
+    """The points that may be in a plan of this value or better, by their reduced costs."""
     relaxed = relax(sack)
     most = best - relaxed.bound + 1e-9 * best
     return sack.only([np.flatnonzero(reduced <= most) for reduced in relaxed.reduced])

@@ -1,12 +1,12 @@
-"""Is the load generator for streams to be trusted? Its figures beside those of aiperf and guidellm; and 2,000 streams.
+"""Is the load generator for streams trustworthy? Its figures compared with aiperf's and guidellm's; and 2,000 streams.
 
     python -m venv /tmp/venv-aiperf && /tmp/venv-aiperf/bin/pip install aiperf
     python -m venv /tmp/venv-guidellm && /tmp/venv-guidellm/bin/pip install guidellm
     .venv/bin/python benchmarks/stream_load.py --aiperf /tmp/venv-aiperf --guidellm /tmp/venv-guidellm
 
-The server is tests/mlcd_fixtures/openai_server.py, a process of its own. The n-th request of each tool has the same
-time to its first token and the same time per token, drawn from log-normal distributions: what differs is the measuring.
-The tools take turns, so that what else the machine does meets all. What we call TPOT, (last - first) / (tokens - 1) of
+The server is tests/mlcd_fixtures/openai_server.py, in its own process. The n-th request of each tool has the same
+time to its first token and the same time per token, drawn from log-normal distributions: only the measuring differs.
+The tools alternate, so that other load on the machine affects all. Our TPOT, (last - first) / (tokens - 1) of
 an answer, is the 'inter token latency' of both tools.
 """
 
@@ -40,7 +40,7 @@ from mlcd.planners.serve.llm.nouns import Prompts, Stream
 INPUT_TOKENS, OUTPUT_TOKENS, CLIENTS, WARM_UP = 64, 24, 16, 32
 FIRST_S, STEP_S, SPREAD = 0.15, 0.02, 0.4
 CLOSE = 0.03
-"""How far a figure may be from that of another tool, as a share."""
+"""Allowed relative difference from another tool's figure."""
 Figures = dict[str, float]
 """Milliseconds, by name."""
 
@@ -63,8 +63,8 @@ class NumberedTarget(StreamTarget):
         return self.seen[number]
 
 
-def ours(url: str, requests: int, seed: int) -> tuple[Figures, int]:
-    """Of the first requests, as the other tools count them. The first answers would be those of short ones."""
+def our_figures(url: str, requests: int, seed: int) -> tuple[Figures, int]:
+    """Figures of the first requests, as in the other tools; the first answers would be biased to short ones."""
     first = OpenAi(url, "fake").targets(Prompts(INPUT_TOKENS, OUTPUT_TOKENS), seed)()
     assert isinstance(first, StreamTarget)
     numbers, seen, failures = count(), dict[int, Stream](), 0
@@ -121,7 +121,7 @@ def run(*command: str | Path) -> None:
 
 
 def tokenizer(folder: Path) -> Path:
-    """A tokenizer with one token for each word, as the server counts them."""
+    """A tokenizer with one token for each word, like the server's."""
     words = ["<unk>", *sorted(set(WORDS))]
     model = {"type": "WordLevel", "vocab": {word: number for number, word in enumerate(words)}, "unk_token": "<unk>"}
     path = folder / "tokenizer"
@@ -133,12 +133,12 @@ def tokenizer(folder: Path) -> Path:
     return path
 
 
-def beside(tools: dict[str, Path], requests: int, repeats: int) -> bool:
-    """Print our figures and theirs, run by run; return whether the medians of the runs agree."""
+def compare_with(tools: dict[str, Path], requests: int, repeats: int) -> bool:
+    """Print our figures and theirs, run by run; returns whether the medians agree."""
     seen: dict[str, list[Figures]] = {"ours": []} | {name: [] for name in tools}
     lost = dict.fromkeys(seen, 0)
     measure: dict[str, Callable[[Path, str, int], tuple[Figures, int]]] = {
-        "ours": lambda folder, url, seed: ours(url, requests, seed)
+        "ours": lambda folder, url, seed: our_figures(url, requests, seed)
     }
     for name, venv in tools.items():
         tool = {"aiperf": aiperf, "guidellm": guidellm}[name]
@@ -169,7 +169,7 @@ def beside(tools: dict[str, Path], requests: int, repeats: int) -> bool:
 
 @dataclass
 class StampedPieces(StreamChunks):
-    """Also keeps how long after the server sent a piece it was read."""
+    """Also records the delay from sending to reading of each piece."""
 
     delays_s: list[float] = field(default_factory=list)
 
@@ -181,7 +181,7 @@ class StampedPieces(StreamChunks):
 
 @dataclass
 class StampedTarget(StreamTarget):
-    """Also keeps every delay, and each TTFT as it is from when the request was sent, not from when it was due."""
+    """Also records every delay, and each TTFT from when the request was sent, not from when it was due."""
 
     delays_s: list[float] = field(default_factory=list)
     ttfts_s: list[float] = field(default_factory=list)
@@ -195,8 +195,8 @@ class StampedTarget(StreamTarget):
         return stream
 
 
-def many(streams: int, step_s: float, tokens: int, seconds: float, opened: bool) -> None:
-    """Print how far behind its schedule the generator falls with so many streams at once, server included."""
+def load_many(streams: int, step_s: float, tokens: int, seconds: float, opened: bool) -> None:
+    """Print how late the generator is with so many streams at once, server included."""
     delays_s, sent_ttfts_s = list[float](), list[float]()
     with in_process(Timing(step_s=step_s, sequences=1_000_000, stamps=True)) as url:
         make = OpenAi(url, "fake").targets(Prompts(INPUT_TOKENS, tokens))
@@ -270,9 +270,9 @@ def main(
             [venv / "bin" / "pip", "show", name], capture_output=True, text=True, check=True
         ).stdout
         click.echo(version.splitlines()[0] + " " + version.splitlines()[1].removeprefix("Version: "))
-    agree = beside(tools, requests, repeats) if tools else True
+    agree = compare_with(tools, requests, repeats) if tools else True
     for opened in (True, False) if streams else ():
-        many(streams, step_ms / 1e3, 64, seconds, opened)
+        load_many(streams, step_ms / 1e3, 64, seconds, opened)
     beside_them = f"within {CLOSE:.0%} of the other tools: {'yes' if agree else 'NO'}"
     click.echo(f"load average {os.getloadavg()[0]:.1f}; {beside_them if tools else 'no other tool was given'}")
     sys.exit(0 if agree else 1)

@@ -1,9 +1,9 @@
-"""What the tracker costs a training step: python benchmarks/tracker.py [PAIRS].
+"""How much the tracker adds to a training step: python benchmarks/tracker.py [PAIRS].
 
 The steps are small ones: a linear classifier on 1,024 digits with NumPy, and a CNN on 64 of them with PyTorch where it
-is installed; a real step takes longer, so the share is smaller. Blocks of steps with and without the call take turns in
-one process; each pair of neighbours gives a ratio of their CPU times, and what is told is the median, its standard
-error and the quartiles. Lines go to a file, as on a node.
+is installed; a real step takes longer, so the share is smaller. Blocks of steps with and without the call alternate in
+one process; each pair of neighbours gives a ratio of their CPU times. It prints the median, its standard error and the
+quartiles. Lines go to a file, as on a node.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""`mlcd train` by training plans on a GPU of this machine: what it chooses, and its forecast beside what the job took.
+"""`mlcd train` with training plans on this machine's GPU: its choice, and its forecast compared with the job's time.
 
-    python benchmarks/train_on_gpu.py FOLDER                   # some five minutes on an H200
-    python benchmarks/train_on_gpu.py FOLDER --size tiny       # on a machine without a GPU, to try it
+    python benchmarks/train_on_gpu.py FOLDER                   # about five minutes on an H200
+    python benchmarks/train_on_gpu.py FOLDER --size tiny       # to try it on a machine without a GPU
 
-Two jobs on nodes of this machine, without limits of their own: examples/llm_trainer with a Llama of two billion random
+Two jobs on nodes of this machine, without resource limits: examples/llm_trainer with a Llama of two billion random
 weights, and examples/llm_fsdp2 with one of 0.2 billion. FOLDER has the answers (`mlcd show RUN -o json`) and the jobs'
-logs. Where packages of MLCD are missing: `pip install --target DIR ...` elsewhere, then PYTHONPATH=.:DIR here.
+logs. If packages of MLCD are missing: `pip install --target DIR ...` elsewhere, then PYTHONPATH=.:DIR here.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ BATCH = 64
 
 @dataclass(frozen=True)
 class Trained:
-    """An example on a larger model. `more`: a line of its plan."""
+    """An example with a larger model. `more`: a line of its plan."""
 
     example: str
     run: str
@@ -73,7 +73,7 @@ class Trained:
         return self.example.replace("_", "-")
 
     def written(self, folder: Path) -> Path:
-        """The example's scripts, and files that say the rest."""
+        """Write the example's scripts and the job's files."""
         work = shutil.copytree(ROOT / "examples" / self.example, folder / self.example)
         (work / "config.json").write_text(json.dumps(config(self.sizes)), encoding="utf-8")
         gpus = usable_gpus().gpus
@@ -104,7 +104,7 @@ JOBS = {
 
 
 def config(sizes: dict[str, int]) -> dict[str, object]:
-    """As of a Llama on Hugging Face."""
+    """The config of a Llama, as on Hugging Face."""
     return {
         "model_type": "llama", "architectures": ["LlamaForCausalLM"], "num_hidden_layers": sizes["layers"],
         "hidden_size": sizes["hidden"], "num_attention_heads": sizes["heads"], "intermediate_size": sizes["ffn"],
@@ -114,7 +114,7 @@ def config(sizes: dict[str, int]) -> dict[str, object]:
 
 
 def train(job: Trained, folder: Path, scratch: Path) -> None:
-    """Run it as a user would, and keep what is to be seen of it."""
+    """Run it like a user, and store its output."""
     work, environment = job.written(scratch), os.environ | {"MLCD_HOME": str(scratch / "home")}
 
     def mlcd(*words: str, shown: bool = True) -> str:

@@ -1,11 +1,10 @@
-"""A service and workers that share PostgreSQL and nothing else: each has a network, processes and files of its own.
+"""A service and a worker that share only PostgreSQL: each has its own network, processes and files.
 
 python benchmarks/two_hosts.py        # as root, on Linux, with `ip`, `unshare`, `openssl` and PostgreSQL; two minutes
 
-The hosts are namespaces, joined by a cable with virtual ends; PostgreSQL asks for TLS and SCRAM passwords on it. Jobs
-run on `local`, which is the worker's host. In turn: a run from its submission to its logs; a cable that is cut in the
-middle of a run and mended; a host that dies in the middle of one, and is given up by an admin. The exit code says
-whether all of it held.
+The hosts are network namespaces, joined by a virtual cable; PostgreSQL requires TLS and SCRAM passwords on it. Jobs run
+on `local`, the worker's host. Tested: a run from its submission to its logs; a cable cut in the middle of a run and
+restored; a host that dies during a run, and is given up by an admin. The exit code says whether all of it held.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ NEAR, FAR, NETWORK = "10.213.77.1", "10.213.77.2", "10.213.77.0/24"
 SPACE, CABLE = "mlcd-far", "mlcd-cable"
 WAIT_S = 120.0
 CUT_S = 50.0
-"""Longer than the network's keep-alive: the database has given the run up by then."""
+"""Longer than the network's keep-alive: the database has closed the connection by then."""
 HOST = """
 hostname {name}; mount -t tmpfs tmpfs {home}; mount -t tmpfs -o mode=1777 tmpfs /dev/shm; cd {home}
 MLCD_HOME={home} exec {python} -m mlcd worker
@@ -52,7 +51,7 @@ mlcd: {{work: {work}, budget: $5, on: local, search: {{nodes: 1..1, instances: [
 
 
 def main() -> int:
-    """Print what was tried, and whether it held."""
+    """Print each test, and whether it passed."""
     if os.geteuid() != 0:
         sys.exit("namespaces are made by root alone")
     with ExitStack() as stack:
@@ -60,7 +59,7 @@ def main() -> int:
         team = stack.enter_context(service(stack.enter_context(database())))
         results = [
             ("a run elsewhere, its logs here, no secret in its environment", runs_elsewhere(team)),
-            (f"a cable that is cut for {CUT_S:.0f} s in the middle of a run", outlives_a_cut(team)),
+            (f"a cable that is cut for {CUT_S:.0f} s in the middle of a run", survives_a_cut(team)),
             ("a host that dies, given up: the books are closed", is_given_up(team)),
         ]
     for what, held in results:
@@ -70,19 +69,19 @@ def main() -> int:
 
 @dataclass
 class Team:
-    """A service, and how to reach it and its database."""
+    """A service, its address and its database."""
 
     client: httpx.Client
     far_url: str
     folder: Path
 
     def submit(self, name: str, steps: int) -> str:
-        """A job for whichever host takes it."""
+        """Submit a job for any host."""
         job = JOB.format(name=name, steps=steps, work=10 * steps)
         return str(self._post("/runs", {"kind": "train", "job": job, "launch": True})["run"])
 
     def give_up(self, run: str) -> str:
-        """Say that its host is gone."""
+        """Give up a run's host."""
         return str(self._post(f"/runs/{run}/down", {"machine_gone": True})["words"])
 
     def status(self, run: str) -> str:
@@ -91,13 +90,13 @@ class Team:
     def log(self, run: str) -> str:
         return str(self.client.get(f"/runs/{run}/logs").json().get("text", ""))
 
-    def until(self, run: str, status: str) -> bool:
-        """Whether the run comes to that in time."""
-        return happens(lambda: self.status(run) == status)
+    def reaches_status(self, run: str, status: str) -> bool:
+        """Whether the run gets to this status before the timeout."""
+        return happens_in_time(lambda: self.status(run) == status)
 
     @contextmanager
     def worker(self, name: str) -> Iterator[subprocess.Popen[bytes]]:
-        """A host of that name with a worker on it; dead, with all that is its, at the end."""
+        """A host of that name with a worker; killed with all its processes at the end."""
         home = self.folder / name
         home.mkdir()
         script = HOST.format(name=name, home=home, python=sys.executable)
@@ -113,34 +112,34 @@ class Team:
     def _post(self, path: str, body: dict[str, object]) -> dict[str, object]:
         answer = self.client.post(path, json=body)
         answer.raise_for_status()
-        told: dict[str, object] = answer.json()
-        return told
+        document: dict[str, object] = answer.json()
+        return document
 
 
 def runs_elsewhere(team: Team) -> bool:
-    """From its submission to its end, on a host that only the database is shared with."""
+    """A run from its submission to its end, on a host that shares only the database."""
     with team.worker("worker-1"):
         run = team.submit("short", 60)
-        return team.until(run, "finished") and happens(lambda: "host worker-1 []" in team.log(run))
+        return team.until(run, "finished") and happens_in_time(lambda: "host worker-1 []" in team.log(run))
 
 
-def outlives_a_cut(team: Team) -> bool:
-    """The host goes on when it is joined again, and nothing is measured twice."""
+def survives_a_cut(team: Team) -> bool:
+    """A host continues after a cut of the cable, and nothing is measured twice."""
     with team.worker("worker-2"):
         run = team.submit("cut", 200)
-        if not happens(lambda: "host worker-2" in team.log(run)):
+        if not happens_in_time(lambda: "host worker-2" in team.log(run)):
             return False
-        told(["ip", "link", "set", CABLE, "down"])
+        run_command(["ip", "link", "set", CABLE, "down"])
         time.sleep(CUT_S)
-        told(["ip", "link", "set", CABLE, "up"])
+        run_command(["ip", "link", "set", CABLE, "up"])
         return team.until(run, "finished")
 
 
 def is_given_up(team: Team) -> bool:
-    """Another host leaves it alone, until it is said that its own is gone."""
+    """Another host does not take the run until its own host is given up."""
     with team.worker("worker-3"):
         run = team.submit("lost", 10_000)
-        if not happens(lambda: "host worker-3" in team.log(run)):
+        if not happens_in_time(lambda: "host worker-3" in team.log(run)):
             return False
     with team.worker("worker-4"):
         other = team.submit("after", 60)
@@ -152,28 +151,28 @@ def is_given_up(team: Team) -> bool:
 
 @contextmanager
 def cable() -> Iterator[None]:
-    """Another host's network, and a cable to it."""
-    told(["ip", "netns", "add", SPACE])
+    """Create another host's network, and a cable to it."""
+    run_command(["ip", "netns", "add", SPACE])
     try:
-        told(["ip", "link", "add", CABLE, "type", "veth", "peer", "name", "eth0", "netns", SPACE])
+        run_command(["ip", "link", "add", CABLE, "type", "veth", "peer", "name", "eth0", "netns", SPACE])
         for where, device, address in (([], CABLE, NEAR), (["-n", SPACE], "eth0", FAR)):
-            told(["ip", *where, "addr", "add", f"{address}/24", "dev", device])
-            told(["ip", *where, "link", "set", device, "up"])
-        told(["ip", "-n", SPACE, "link", "set", "lo", "up"])
+            run_command(["ip", *where, "addr", "add", f"{address}/24", "dev", device])
+            run_command(["ip", *where, "link", "set", device, "up"])
+        run_command(["ip", "-n", SPACE, "link", "set", "lo", "up"])
         yield
     finally:
-        told(["ip", "netns", "del", SPACE])  # and its end of the cable, and with that the other
+        run_command(["ip", "netns", "del", SPACE])  # and its end of the cable, and with that the other
 
 
 @contextmanager
 def database() -> Iterator[PostgresServer]:
-    """A server that lets the other host in by TLS and SCRAM alone."""
+    """A PostgreSQL server that admits the other host only with TLS and SCRAM."""
     server = PostgresServer({"listen_addresses": f"127.0.0.1,{NEAR}", "password_encryption": "scram-sha-256"})
     try:
         data = server.folder / "data"
         key, certificate = data / "server.key", data / "server.crt"
         made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=database-host"]
-        told([*made, "-keyout", str(key), "-out", str(certificate)])
+        run_command([*made, "-keyout", str(key), "-out", str(certificate)])
         owner = data.stat()
         for path in (key, certificate):
             os.chown(path, owner.st_uid, owner.st_gid)
@@ -208,18 +207,18 @@ def service(server: PostgresServer) -> Iterator[Team]:
             process.wait(60)
 
 
-def happens(what: Callable[[], bool]) -> bool:
-    """Whether it does in time."""
-    until = time.monotonic() + WAIT_S
+def happens_in_time(what: Callable[[], bool]) -> bool:
+    """Whether it happens before the timeout."""
+    deadline_s = time.monotonic() + WAIT_S
     while not what():
-        if time.monotonic() > until:
+        if time.monotonic() > deadline_s:
             return False
         time.sleep(0.2)
     return True
 
 
-def told(command: list[str]) -> None:
-    """Run it; what it complains of is told when it fails."""
+def run_command(command: list[str]) -> None:
+    """Run a command; raises its errors if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")

@@ -1,4 +1,4 @@
-"""What a hostile member of a team can try against `mlcd service`, one function for each attack."""
+"""Attacks of a hostile team member on `mlcd service`, one function for each."""
 
 import sys
 from pathlib import Path

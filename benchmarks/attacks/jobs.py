@@ -1,4 +1,4 @@
-"""Hostile jobs on `local`: they look for secrets of the service, and one hangs whoever reads its report.
+"""Hostile jobs on `local`: they search for secrets of the service; one tries to hang the reader of its log.
 
 They run on a machine with other people's processes on it, and may be root where nothing holds them. So they look only
 at processes and folders of the target, and for its own URL: nothing else is read, and nothing else could be used.
@@ -72,7 +72,7 @@ def _python(script: str) -> str:
 
 
 def _ran(at: Target, name: str, script: str, seconds: float, marker: str) -> tuple[str, str]:
-    """A job of mallory's, with what it wrote once that has the marker in it, or time is up."""
+    """Run a job of mallory; returns its output once that contains the marker, or after a timeout."""
     answer = at.submit("mallory", JOB.format(name=name, script=script, more=""))
     answer.raise_for_status()
     run = str(answer.json()["run"])
@@ -83,7 +83,7 @@ def _ran(at: Target, name: str, script: str, seconds: float, marker: str) -> tup
 
 
 def secrets_of_the_service(at: Target) -> Finding:
-    """A job looks for the database's URL, with which its owner could become an admin, in all that is the service's."""
+    """A job searches everything of the service for the database's URL, which would make its owner an admin."""
     given = {
         "MASKED": repr([byte ^ 1 for byte in at.database_url.encode()]),
         "PROCESSES": repr(at.processes()),
@@ -113,7 +113,7 @@ def environment_of_the_service(at: Target) -> Finding:
 
 
 def regular_expression(at: Target) -> Finding:
-    """A pattern that takes for ever on a line that the job itself writes; then somebody wants it down."""
+    """A regular expression that takes for ever on a line that the job writes; then a member ends the run."""
     script = "  for i in $(seq 60); do printf 'a%.0s' $(seq 48); echo '!'; sleep 0.2; done; echo step 1"
     pattern = r", report: '(?P<step>\d+)|(a+)+$'"
     answer = at.submit("mallory", JOB.format(name="regex", script=script, more=pattern))

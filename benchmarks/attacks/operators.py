@@ -1,4 +1,4 @@
-"""What is there for operators, used by others: metrics, the log, workers, the audit, tokens for programs."""
+"""Attacks on features for operators: metrics, the log, workers, the audit log, tokens for programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import httpx
 
-from attacks.greed import MODEST
+from attacks.overuse import MODEST
 from attacks.target import Finding, Target
 
 MADE_UP = 300
@@ -17,7 +17,7 @@ WRONG = "mlcd_" + "W" * 43
 
 
 def metrics_without_a_token(at: Target) -> Finding:
-    """Read the metrics with nothing, something wrong, or another site's Host; ask what a probe may ask for secrets."""
+    """Read the metrics without a token, with a wrong one, or with another Host; search health checks for secrets."""
     shown = []
     with at.client(None) as client:
         for path in (
@@ -40,7 +40,7 @@ def metrics_without_a_token(at: Target) -> Finding:
 
 
 def endless_metrics(at: Target) -> Finding:
-    """Paths, methods and names that nobody has, each of which would become a series of its own."""
+    """Unknown paths, methods and names, each of which might become its own time series."""
     with at.client("mallory") as client:
         before = _series(at)
         for number in range(MADE_UP):
@@ -57,7 +57,7 @@ def _series(at: Target) -> int:
 
 
 def forged_log_lines(at: Target) -> Finding:
-    """Line breaks and JSON in paths, numbers and tokens, to write lines of another; tokens in addresses, to be kept."""
+    """Line breaks and JSON in paths, numbers and tokens, to forge log lines; tokens in URLs, to get them logged."""
     with at.client(None) as client:
         for text in (FORGED, f"{FORGED}{at.tokens['mallory']}"):
             client.get(f"/runs/{_quoted(text)}", headers={"Authorization": f"Bearer {at.tokens['mallory']}"})
@@ -80,7 +80,7 @@ def _quoted(text: str) -> str:
 
 
 def audit_of_others(at: Target) -> Finding:
-    """A runner reads the audit log, or takes it as a file."""
+    """A runner reads or downloads the audit log."""
     with at.client("mallory") as client:
         statuses = {
             path: client.get(path).status_code
@@ -97,7 +97,7 @@ def audit_of_others(at: Target) -> Finding:
 
 
 def news_to_anywhere(at: Target) -> Finding:
-    """A runner has the service send requests or mail where they like, or meddles with what an admin set up."""
+    """A runner makes the service send requests or mail to any address, or changes an admin's settings."""
     ours = {"kind": "json", "address": "http://127.0.0.1:1/", "own": False}
     with at.client("admin") as client:
         number = client.post("/news", json=ours).json()["number"]
@@ -122,7 +122,7 @@ def news_to_anywhere(at: Target) -> Finding:
 
 
 def tokens_that_grow(at: Target) -> Finding:
-    """A token that may read makes itself one that may more, signs in, or acts by any route; one that ended goes on."""
+    """A read-only token tries to get more rights, to sign in, or to write; an expired token is used."""
     with at.client("mallory") as client:
         made = client.post("/tokens", json={"name": "leaked", "scope": "read"}).json()["token"]
         routes = client.get("/openapi.json").json()["paths"]

@@ -1,4 +1,4 @@
-"""Requests that are not what they seem, and a database that goes away."""
+"""Forged requests, and a database outage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from mlcd_fixtures.postgres import PASSWORD
 
-from attacks.greed import MODEST
+from attacks.overuse import MODEST
 from attacks.target import Finding, Target, within
 
 ELSEWHERE = "https://evil.example"
@@ -18,7 +18,7 @@ PATHS = ("../../../../etc/passwd", "..%2f..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e
 
 
 def other_sites(at: Target) -> Finding:
-    """A page of another site uses the session of somebody who is signed in (CSRF)."""
+    """A page of another site uses the session of a signed-in member (CSRF)."""
     with at.client(None) as client:
         signed = client.post("/session", json={"token": at.tokens["victor"]}, headers={"X-MLCD": "1"})
         cookie = signed.headers.get("set-cookie", "")
@@ -38,7 +38,7 @@ def other_sites(at: Target) -> Finding:
 
 
 def scripts_in_names(at: Target) -> Finding:
-    """A job whose name is a script, for whoever looks at its page (XSS)."""
+    """A job whose name is a script, for readers of its page (XSS)."""
     script = "<script>alert(document.cookie)</script>"
     answer = at.submit("mallory", MODEST.replace("name: modest", f"name: '{script}'"))
     with at.client("mallory") as client:
@@ -61,7 +61,7 @@ def scripts_in_names(at: Target) -> Finding:
 
 
 def sql_in_names(at: Target) -> Finding:
-    """SQL wherever a name is taken."""
+    """SQL in every name."""
     statuses = set()
     with at.client("mallory") as client:
         for text in SQL:
@@ -76,7 +76,7 @@ def sql_in_names(at: Target) -> Finding:
 
 
 def paths_in_names(at: Target) -> Finding:
-    """Paths of the service's machine wherever a name is taken."""
+    """File paths of the service's machine in every name."""
     shown = []
     with at.client("mallory") as client:
         for path in PATHS:
@@ -101,7 +101,7 @@ def paths_in_names(at: Target) -> Finding:
 
 
 def database_away(at: Target) -> Finding:
-    """The database is killed: what do answers show, and does the service come back?"""
+    """The database is killed: do answers leak anything, and does the service recover?"""
     parts = urlsplit(at.database_url)
     hidden = [PASSWORD, "postgresql:", f"{parts.username}@", f"{parts.hostname}:{parts.port}", parts.path[1:]]
     with at.client("mallory") as client:

@@ -1,4 +1,4 @@
-"""What people say of runs, and what they read of them: labels of others, comparisons, and logs made to be slow."""
+"""Attacks on labels, comparisons and logs of runs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from attacks.greed import MODEST
 from attacks.jobs import JOB
+from attacks.overuse import MODEST
 from attacks.target import Finding, Target, within
 
 SLOW_LOG = """\
@@ -18,11 +18,11 @@ SLOW_LOG = """\
   END
   sleep 60"""
 SEARCHES, SLOW_S = 6, 2.0
-"""How many searches at once; and how long another member's question may take meanwhile."""
+"""Simultaneous searches; and how long another member's request may take meanwhile."""
 
 
 def labels_of_others(at: Target) -> Finding:
-    """Label, archive and compare what is not one's own or is no run; labels without measure and with scripts."""
+    """Label, archive and compare runs of others or unknown runs; oversized labels and labels with scripts."""
     theirs, mine = (str(at.submit(who, MODEST).json()["run"]) for who in ("victor", "mallory"))
     wrong: list[dict[str, Any]] = [
         {"note": "x" * 1_000_000},
@@ -43,7 +43,7 @@ def labels_of_others(at: Target) -> Finding:
 
 
 def slow_log(at: Target) -> Finding:
-    """A job writes what is slow to read; its member searches it, again and again, while another one works."""
+    """A job writes a log that is slow to search; its owner searches it again and again while another member works."""
     answer = at.submit("mallory", JOB.format(name="slow-log", script=SLOW_LOG, more=""))
     answer.raise_for_status()
     run = str(answer.json()["run"])

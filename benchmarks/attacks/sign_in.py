@@ -1,6 +1,6 @@
-"""Sign-in at a provider: forged ways back, replays, links of other sites, and providers that lie.
+"""Attacks on sign-in at an OpenID provider: forged callbacks, replays, links of other sites, lying providers.
 
-Against a second service, whose provider is the small one of the tests: it says whatever an attacker would want it to.
+Against a second service, whose provider is the fake one of the tests: it says whatever an attacker wants.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import httpx
 
-from attacks.target import Finding, Patient, Target, free_port, target
+from attacks.target import Finding, Target, WaitingClient, free_port, target
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "service" / "web"))
 
@@ -48,19 +48,21 @@ class SignIns:
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def browser(self) -> httpx.Client:
-        """Of somebody whom nobody knows, at an address of their own: nobody is slowed down but who guesses."""
+        """The browser of an unknown person with its own address, so that rate limits hit only the attacker."""
         address = f"10.{next(self.numbers)}.0.1"
         headers = {"X-Forwarded-For": address}
-        return httpx.Client(base_url=f"{self.at.address}/api/v1", headers=headers, timeout=60, transport=Patient())
+        return httpx.Client(
+            base_url=f"{self.at.address}/api/v1", headers=headers, timeout=60, transport=WaitingClient()
+        )
 
     def begun(self, browser: httpx.Client) -> dict[str, str]:
-        """What comes back from the provider when this browser was sent there."""
+        """The callback from the provider after this browser was sent there."""
         answer = browser.post("/sign-in", headers=OURS)
         answer.raise_for_status()
         return dict(self.small.consents(answer.json()["url"]))
 
     def entered(self, browser: httpx.Client, body: dict[str, Any], headers: dict[str, str] | None = None) -> str:
-        """Whether this way back got a session: its status, or '' if it was refused."""
+        """The status of a callback that got a session; '' if it was refused."""
         answer = browser.post("/sign-in/callback", json=body, headers=OURS if headers is None else headers)
         got_in = answer.is_success or "mlcd_session" in answer.headers.get("set-cookie", "")
         return f"{answer.status_code}, {browser.get('/me').json().get('name')}" if got_in else ""
@@ -81,30 +83,30 @@ def _signing_in() -> Iterator[SignIns]:
 
 
 def sign_ins(_: Target) -> Finding:
-    """All of it, on a service of its own."""
+    """Run all of them, on their own service."""
     with _signing_in() as signing:
         through: list[str] = []
         tried = 0
-        for attack in (_forged, _replayed, _of_other_sites, _lying_provider, _taken_names, _redirects):
+        for attack in (_forged, _replayed, _from_other_sites, _lying_provider, _taken_names, _redirects):
             for name, got in attack(signing):
                 tried += 1
                 through += [f"{name} ({got})"] if got else []
-        honest = _honest(signing)
+        honest = _legitimate(signing)
         log = signing.at.log.read_text()
     kept = [word for word in ("code-0", "a-c-c-e-s-s", "eyJ", "s+e/c=r%t") if word in log]
     words = f"{tried} tries; through: {through}; in the log: {kept}; an honest sign-in: {honest or 'REFUSED'}"
     return Finding(not through and not kept and bool(honest) and tried > 0, words)
 
 
-def _honest(signing: SignIns) -> str:
-    """The same way lets in who may come in: what held was not a service that lets nobody in."""
+def _legitimate(signing: SignIns) -> str:
+    """A legitimate member can sign in: the service does not simply refuse everybody."""
     signing.small.person = {"sub": "grace-1", "preferred_username": "grace"}
     with signing.browser() as browser:
         return signing.entered(browser, signing.begun(browser))
 
 
 def _forged(signing: SignIns) -> Iterator[tuple[str, str]]:
-    """A way back that was never begun, or not in this browser: login CSRF, fixation, guesses."""
+    """Callbacks of sign-ins that were never started, or in another browser: login CSRF, fixation, guesses."""
     with signing.browser() as attacker, signing.browser() as victim:
         answer = signing.begun(attacker)
         yield "the attacker's answer in the victim's browser", signing.entered(victim, answer)
@@ -122,7 +124,7 @@ def _forged(signing: SignIns) -> Iterator[tuple[str, str]]:
 
 
 def _replayed(signing: SignIns) -> Iterator[tuple[str, str]]:
-    """A state, a code or a whole answer, used again."""
+    """A state, a code or a whole callback, used again."""
     signing.small.groups = ("nobody",)
     with signing.browser() as browser:
         answer, cookie = signing.begun(browser), dict(browser.cookies)
@@ -139,8 +141,8 @@ def _replayed(signing: SignIns) -> Iterator[tuple[str, str]]:
         yield "a stolen code with one's own state", signing.entered(second, {**stolen, "state": own["state"]})
 
 
-def _of_other_sites(signing: SignIns) -> Iterator[tuple[str, str]]:
-    """Requests that a page of another site makes, and addresses that a person is made to open."""
+def _from_other_sites(signing: SignIns) -> Iterator[tuple[str, str]]:
+    """Requests by a page of another site, and links that a person is made to open."""
     lies: tuple[dict[str, str], ...] = (
         {},
         {**OURS, "Origin": "https://evil.example"},
@@ -160,7 +162,7 @@ def _of_other_sites(signing: SignIns) -> Iterator[tuple[str, str]]:
 
 
 def _lying_provider(signing: SignIns) -> Iterator[tuple[str, str]]:
-    """Tokens that are forged, stale, or for somebody else, and answers of another provider."""
+    """Forged or expired tokens, tokens of another person, and answers of another provider."""
     from small_provider import by_client_secret, by_public_key, by_stranger, none_of, signed
 
     small, now = signing.small, int(time.time())
@@ -178,14 +180,14 @@ def _lying_provider(signing: SignIns) -> Iterator[tuple[str, str]]:
 
 
 def _taken_names(signing: SignIns) -> Iterator[tuple[str, str]]:
-    """Accounts whose names are those of members, and names that are no names."""
+    """Accounts with the names of existing members, and invalid names."""
     for name in (*TAKEN, "x' OR '1'='1", "<script>", "../../admin", "a" * 61):
         signing.small.person = {"sub": f"of {name}", "preferred_username": name}
         yield f"somebody called {name[:20]!r}", _by_new_browser(signing)
 
 
 def _redirects(signing: SignIns) -> Iterator[tuple[str, str]]:
-    """Addresses that would send a person on to another site."""
+    """Redirects to another site."""
     with signing.browser() as browser:
         for where in ELSEWHERE:
             for name in ("next", "redirect_uri", "return_to", "url"):

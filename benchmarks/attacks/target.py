@@ -1,4 +1,4 @@
-"""The target: a real `mlcd service` on a real PostgreSQL, both on loopback, and members who have tokens."""
+"""The target of attacks: a real `mlcd service` on a real PostgreSQL, both on loopback, and members with tokens."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ CANARIES = {
     "PGPASSWORD": "canary-of-the-database-0452",
     "SECRET_OF_THE_OPERATOR": "canary-of-the-operator-0453",
 }
-"""Secrets of the service's own environment."""
+"""Secrets in the service's environment."""
 START_S = 90.0
 PATIENT_TRIES, LONGEST_WAIT_S = 10, 10.0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of an attack."""
+    """The result of an attack."""
 
     held: bool
     evidence: str
 
 
-class Patient(httpx.HTTPTransport):
-    """Comes again when the limit on requests says so: an attack is to be stopped by the lock that it is about."""
+class WaitingClient(httpx.HTTPTransport):
+    """A client that waits out rate limits, so that an attack is stopped only by the defence under test."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         for _ in range(PATIENT_TRIES):
@@ -53,7 +53,7 @@ class Patient(httpx.HTTPTransport):
 
 @dataclass
 class Target:
-    """A service and its members: mallory attacks, and is a runner; victor only wants to work; admin looks after it."""
+    """A service and its members: mallory, a runner, attacks; victor only works; admin administers."""
 
     address: str
     postgres: PostgresServer
@@ -65,12 +65,12 @@ class Target:
 
     @property
     def secrets(self) -> list[str]:
-        """What no answer and no log of a job may show."""
+        """The secrets that no answer and no log of a job may contain."""
         return [PASSWORD, *CANARIES.values(), self.tokens["admin"]]
 
     def client(self, who: str | None) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.tokens[who]}"} if who is not None else {}
-        return httpx.Client(base_url=f"{self.address}/api/v1", headers=headers, timeout=60.0, transport=Patient())
+        return httpx.Client(base_url=f"{self.address}/api/v1", headers=headers, timeout=60.0, transport=WaitingClient())
 
     def submit(self, who: str, job: str, launch: bool = False, **options: Any) -> httpx.Response:
         with self.client(who) as client:
@@ -87,7 +87,7 @@ class Target:
             client.post(f"/runs/{run}/down")
 
     def output(self, run: str) -> str:
-        """All that the launches of a run have written."""
+        """The output of all launches of a run."""
         texts = []
         with self.client("admin") as client:
             for launch in range(1, 20):
@@ -98,7 +98,7 @@ class Target:
         return "\n".join(texts)
 
     def processes(self) -> list[int]:
-        """The service's process, and all that it has started."""
+        """The service's process and its descendants."""
         parents = {}
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError, IndexError, ValueError):
@@ -111,7 +111,7 @@ class Target:
 
 
 def within(seconds: float, happened: Callable[[], bool], every_s: float = 0.5) -> bool:
-    """Whether something happens in time."""
+    """Whether it happens before the timeout."""
     until = time.monotonic() + seconds
     while not happened():
         if time.monotonic() > until:
@@ -122,7 +122,7 @@ def within(seconds: float, happened: Callable[[], bool], every_s: float = 0.5) -
 
 @contextmanager
 def target(*options: str) -> Iterator[Target]:
-    """A service with two workers, for as long as this is open."""
+    """A running service with two workers."""
     postgres = PostgresServer()
     with tempfile.TemporaryDirectory(prefix="mlcd-attack-", ignore_cleanup_errors=True) as folder:
         home, log, secret = Path(folder) / "home", Path(folder) / "log", Path(folder) / "database"
@@ -170,7 +170,7 @@ def _knows(option: str) -> bool:
 
 
 def _started(process: subprocess.Popen[bytes], log: Path) -> tuple[str, str]:
-    """Where it serves, and the admin's token."""
+    """The service's address, and the admin's token."""
 
     def is_up() -> bool:
         return process.poll() is not None or "MLCD serves" in log.read_text()

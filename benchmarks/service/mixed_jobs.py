@@ -1,4 +1,4 @@
-"""Jobs of every kind that a team sends: on simulated and recorded clouds, on simulated functions, on this machine."""
+"""Jobs of every kind: on simulated and recorded clouds, on simulated functions, on this machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.recorded_jobs import orders
+from service.recorded_jobs import make_searches
 
 KINDS = ("simulated", "recorded", "tune", "local")
 SIMULATED = """\
@@ -61,21 +61,21 @@ mlcd:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A job file, of which kind it is, and the command that it is for."""
+class JobFile:
+    """A job file, its kind, and its command."""
 
     kind: str
     command: str
     text: str
 
 
-def mixed(recordings: Path, kinds: Iterable[str], chance: random.Random) -> Iterator[Asked]:
-    """A job of each of these kinds, of another size and seed each."""
+def make_jobs(recordings: Path, kinds: Iterable[str], chance: random.Random) -> Iterator[JobFile]:
+    """A job of each of these kinds, each with another size and seed."""
     for kind in kinds:
         yield _job(recordings, kind, chance)
 
 
-def _job(recordings: Path, kind: str, chance: random.Random) -> Asked:
+def _job(recordings: Path, kind: str, chance: random.Random) -> JobFile:
     seed = chance.randrange(1_000_000)
     match kind:
         case "simulated":
@@ -83,9 +83,9 @@ def _job(recordings: Path, kind: str, chance: random.Random) -> Asked:
             size = {"nodes": chance.randint(4, 16), "epochs": chance.randint(10, 90)}
             text = SIMULATED.format(seed=seed, method=method, budget=budget, **size)
         case "recorded":
-            text = orders(recordings, 1, chance)[0].text
+            text = make_searches(recordings, 1, chance)[0].text
         case "tune":
-            return Asked(kind, "tune", TUNE.format(seed=seed, epochs=chance.randint(10, 60)))
+            return JobFile(kind, "tune", TUNE.format(seed=seed, epochs=chance.randint(10, 60)))
         case _:
             text = LOCAL.format(seed=seed, steps=chance.randint(100, 400))
-    return Asked(kind, "train", text)
+    return JobFile(kind, "train", text)

@@ -1,4 +1,4 @@
-"""Searches on recorded clouds, as members of a team would ask for them: another job, budget and seed each."""
+"""Searches on recorded clouds for the members of a team, each with another job, budget and seed."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from mlcd.clouds.recording import load_recording
 
 
 @dataclass(frozen=True)
-class Order:
-    """A job file, and the budget that it states."""
+class SearchJob:
+    """A job file, and its budget."""
 
     text: str
     budget_usd: float
 
 
-def orders(recordings: Path, number: int, chance: random.Random) -> list[Order]:
-    """So many searches; budgets are 1.2 to 6 times what the cheapest configuration takes for the whole job."""
+def make_searches(recordings: Path, number: int, chance: random.Random) -> list[SearchJob]:
+    """Make so many searches; budgets are 1.2 to 6 times the cheapest configuration's cost of the whole job."""
     folders = sorted(path for path in recordings.iterdir() if (path / "recording.yaml").is_file())
     cheapest = {folder.name: _cheapest_usd(folder) for folder in folders}
     return [_order(chance.choice(folders).name, cheapest, chance) for _ in range(number)]
 
 
-def _order(name: str, cheapest: dict[str, tuple[float, float]], chance: random.Random) -> Order:
+def _order(name: str, cheapest: dict[str, tuple[float, float]], chance: random.Random) -> SearchJob:
     work, least_usd = cheapest[name]
     budget = round(least_usd * chance.uniform(1.2, 6.0), 2) + 0.01
     lines = [
@@ -37,7 +37,7 @@ def _order(name: str, cheapest: dict[str, tuple[float, float]], chance: random.R
         f"  on: recorded:{name}",
         f"  search: {{seed: {chance.randrange(1_000_000)}, nodes: 1..1000}}",
     ]
-    return Order("\n".join(lines) + "\n", budget)
+    return SearchJob("\n".join(lines) + "\n", budget)
 
 
 def _cheapest_usd(folder: Path) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""A real `mlcd service` on a real PostgreSQL (with fsync), its members, and what one asks of it."""
+"""Run a real `mlcd service` on a real PostgreSQL (with fsync), with members; and requests to it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ ENDED = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE, Status.DECIDED)
 
 
 def postgres() -> PostgresServer:
-    """A server that writes to disk as one does that counts."""
+    """A PostgreSQL server with fsync, as in production."""
     return PostgresServer({"fsync": "on", "full_page_writes": "on", "max_connections": "600"})
 
 
 def members(url: str, *names: str) -> dict[str, str]:
-    """Runners with budgets that suffice for all; their tokens."""
+    """Make runners with sufficient budgets; returns their tokens."""
     with closing(open_database(url)) as database:
         team = Members(database, lambda: datetime.now(UTC))
         return {name: team.add(name, Role.RUNNER, usd=1e9) for name in names}
@@ -57,8 +57,8 @@ def service(url: str, home: Path, *words: str, **environment: str) -> Iterator[t
 
 
 def _address(process: subprocess.Popen[str], log: Path) -> str:
-    until = time.monotonic() + 60
-    while time.monotonic() < until and process.poll() is None:
+    deadline_s = time.monotonic() + 60
+    while time.monotonic() < deadline_s and process.poll() is None:
         if found := re.search(r"http://127\.0\.0\.1:\d+", log.read_text()):
             with closing(httpx.Client()) as client:
                 try:
@@ -71,12 +71,12 @@ def _address(process: subprocess.Popen[str], log: Path) -> str:
 
 
 def bearer(token: str) -> dict[str, str]:
-    """The header that says who asks."""
+    """The authorization header."""
     return {"Authorization": f"Bearer {token}"}
 
 
 def submit(address: str, token: str, text: str, kind: str = "train") -> str:
-    """Submit a job and have its decision run; wait where the service asks for it. The run's name."""
+    """Submit a job to be decided and run, waiting out rate limits; returns the run's name."""
     body: dict[str, Any] = {"kind": kind, "job": text, "options": {}, "launch": True}
     while True:
         answer = httpx.post(f"{address}/api/v1/runs", json=body, headers=bearer(token), timeout=60)
@@ -88,14 +88,14 @@ def submit(address: str, token: str, text: str, kind: str = "train") -> str:
     return str(answer.json()["run"])
 
 
-def until(happened: Callable[[], bool], what: str, most_s: float = 1_800.0) -> None:
-    """Wait for it; end if it does not happen."""
-    if not happens(happened, most_s):
+def wait_until(happened: Callable[[], bool], what: str, most_s: float = 1_800.0) -> None:
+    """Wait for it; exit if it does not happen."""
+    if not happens_in_time(happened, most_s):
         sys.exit(f"{what} never ended")
 
 
-def happens(happened: Callable[[], bool], within_s: float) -> bool:
-    """Wait for it for so long; whether it happened."""
+def happens_in_time(happened: Callable[[], bool], within_s: float) -> bool:
+    """Wait for it until a timeout; returns whether it happened."""
     deadline = time.monotonic() + within_s
     while not happened():
         if time.monotonic() > deadline:
@@ -104,8 +104,8 @@ def happens(happened: Callable[[], bool], within_s: float) -> bool:
     return True
 
 
-def trouble(ledger: Ledger, run: str) -> str | None:
-    """What is wrong with a run that should be over: its books do not add up, or it passed its budget."""
+def problems_of(ledger: Ledger, run: str) -> str | None:
+    """What is wrong with a finished run: its ledger does not add up, or it passed its budget."""
     account, lines = ledger.account(run), ledger.lines(run)
     history, most = account.history, account.job.goal.budget_usd
     paid = sum(m.usd for m in (*history.measurements, *history.runs))
@@ -118,5 +118,5 @@ def trouble(ledger: Ledger, run: str) -> str | None:
 
 
 def quantile(took: list[float], share: float) -> float:
-    """The smallest that at least this share does not exceed."""
+    """The smallest value that at least this share does not exceed."""
     return sorted(took)[max(0, math.ceil(share * len(took)) - 1)]

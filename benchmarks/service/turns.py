@@ -1,6 +1,6 @@
-"""Who had which slot when: a trigger of the benchmark's writes down each change of the queue, by the database's clock.
+"""Which run had which slot when: a database trigger of the benchmark records each change of the queue.
 
-From that alone follows, for each run, when a slot was free that it might have had, and whose run got it.
+From these records alone follows, for each run, when a slot was free for it, and which run got it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CREATE TRIGGER benchmark_turn AFTER INSERT OR UPDATE OF status OR DELETE ON proc
 
 @dataclass(frozen=True)
 class Change:
-    """A run was submitted (todo), taken (doing), or is over, at this second."""
+    """A run was submitted (todo), taken (doing), or ended, at this second."""
 
     at_s: float
     run: str
@@ -49,8 +49,8 @@ class Change:
 class Turn:
     """A run's turn, in seconds.
 
-    `due_s`: from when on others keep it waiting, not its owner's own runs: its submission, or, if that is later, the
-    last moment before its start at which a run of its owner's was taken or ended. `slot_s`: the time of one slot. If
+    `due_s`: from when on it waits for other members' runs, not its owner's: its submission, or, if that is later, the
+    last moment before its start at which a run of its owner was taken or ended. `slot_s`: the time of one slot. If
     none was free for it when it was due, that is how long the run had held its slot, from its start to its end, by
     whose end one first became free. If one was free, it is how long another's run, which got it first, held it; 0 if
     none did. `behind`: how many runs of others were taken where it might have been, from when it was due to its start.
@@ -71,7 +71,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Slots:
-    """The workers and the slots of each. Who may have one: docs/howto/service.md, 'Fair shares'."""
+    """The workers and the slots of each. The rules: docs/howto/service.md, 'Fair shares'."""
 
     workers: tuple[int, ...]
     at_once: int
@@ -88,18 +88,18 @@ class Slots:
 
 
 class Log:
-    """All changes, and who had a slot after each of them."""
+    """All changes, and who held the slots after each."""
 
     def __init__(self, changes: Sequence[Change], slots: Slots) -> None:
         self._changes, self._slots = changes, slots
         self._doing: list[dict[str, Change]] = [{}]
-        """Before each change, and after the last one."""
+        """The running runs before each change, and after the last one."""
         for each in self._changes:
             others = {run: doing for run, doing in self._doing[-1].items() if run != each.run}
             self._doing.append(others | ({each.run: each} if each.status == "doing" else {}))
 
     def turns(self) -> list[Turn]:
-        """Those of all runs that are over, in the order in which they were taken."""
+        """The turns of all finished runs, in the order in which they were taken."""
         submitted: dict[str, int] = {}
         found = []
         for number, each in enumerate(self._changes):
@@ -132,14 +132,14 @@ class Log:
         return next((each.at_s for each in self._changes[taken + 1 :] if each.run == run), None)
 
 
-def write_down(database: Database) -> None:
-    """Begin to write down each change of the queue, whose tables are there."""
+def record_changes(database: Database) -> None:
+    """Install the trigger; the queue's tables must exist."""
     with database.write() as connection:
         connection.connection.dbapi_connection.execute(TRIGGER)  # several statements, of which one has a '?'
 
 
-def written_down(database: Database) -> list[Change]:
-    """All of it."""
+def recorded_changes(database: Database) -> list[Change]:
+    """All recorded changes."""
     query = "SELECT at, run, member, computes, worker, status FROM benchmark_turns ORDER BY id"
     with database.read() as connection:
         rows = connection.exec_driver_sql(query).all()

@@ -1,4 +1,4 @@
-"""Many who watch: each reads the events of its run from the first to the last, in a process beside the benchmark's."""
+"""Many watchers: each reads the event stream of its run from the first to the last event, in its own process."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import httpx
 
 
 @dataclass
-class Seen:
-    """What one watcher was sent: the numbers of the entries, and whether it was told the end."""
+class Received:
+    """What one watcher received: the entries' numbers, and whether the end came."""
 
     run: str
     numbers: list[int] = field(default_factory=list)
@@ -20,28 +20,28 @@ class Seen:
     returns: int = 0
 
 
-def watch_all(address: str, places: list[tuple[str, str]], most_s: float) -> list[Seen]:
+def watch_all(address: str, places: list[tuple[str, str]], most_s: float) -> list[Received]:
     """Watch each of these runs, (run, token), to its end."""
     with multiprocessing.get_context("spawn").Pool(1) as beside:
         return beside.apply(_watch_all, (address, places, most_s))
 
 
-def _watch_all(address: str, places: list[tuple[str, str]], most_s: float) -> list[Seen]:
+def _watch_all(address: str, places: list[tuple[str, str]], most_s: float) -> list[Received]:
     os.nice(10)  # they would be on other machines: what they compute is no load of the service's
     return asyncio.run(_together(address, places, most_s))
 
 
-async def _together(address: str, places: list[tuple[str, str]], most_s: float) -> list[Seen]:
+async def _together(address: str, places: list[tuple[str, str]], most_s: float) -> list[Received]:
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
     # A stream is silent for 15 s at the most: who hears nothing for longer has lost the connection.
     async with httpx.AsyncClient(base_url=f"{address}/api/v1", limits=limits, timeout=httpx.Timeout(60)) as client:
-        seen = [Seen(run) for run, _ in places]
+        seen = [Received(run) for run, _ in places]
         everybody = [_watch(client, each, token) for each, (_, token) in zip(seen, places, strict=True)]
         await asyncio.wait_for(asyncio.gather(*everybody), most_s)
     return seen
 
 
-async def _watch(client: httpx.AsyncClient, seen: Seen, token: str) -> None:
+async def _watch(client: httpx.AsyncClient, seen: Received, token: str) -> None:
     while not seen.ended:
         headers = {"Authorization": f"Bearer {token}"}
         if seen.numbers:
@@ -59,7 +59,7 @@ async def _watch(client: httpx.AsyncClient, seen: Seen, token: str) -> None:
             await asyncio.sleep(0.5)
 
 
-async def _read(answer: httpx.Response, seen: Seen) -> None:
+async def _read(answer: httpx.Response, seen: Received) -> None:
     number, event = None, ""
     async for line in answer.aiter_lines():
         name, _, value = line.partition(":")

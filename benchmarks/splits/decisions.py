@@ -1,11 +1,11 @@
-"""Decisions on recordings that no search method here was tuned on: net value as it ships beside its floor and rivals.
+"""Decisions on held-out recordings: net value as shipped, compared with its lower bound and other methods.
 
 Fastest without a limit; cheapest by a deadline, fastest within a budget, at 1.2, 1.5 and 3 times the possible. Probes
-have 3 % noise. The floor is a clairvoyant that must still certify: one whole probe of the right configuration.
-Ratios are totals over an oracle that knows every rate and probes nothing, of the runs that chose.
+have 3 % noise. The lower bound is an oracle that must still certify: one whole probe of the right configuration.
+Ratios are totals over an oracle that knows every rate and probes nothing, of runs with a choice.
 
-Net value plays four seeds, the others two. It uses only what the versions before this study have, too. Whoever tunes
-net value must not look at single recordings: tables have sums only, and what was each of them is in the JSON.
+Net value has four seeds, the others two. It uses only code that earlier versions have, too. When tuning net value, do
+not look at single recordings: tables have totals only, and the single results are in the JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.splits import made_decisions
 from benchmarks.splits.measured_elsewhere import measured_elsewhere
-from benchmarks.unlike.made_recordings import made as made_unlike
+from benchmarks.unusual.made_recordings import made as made_unlike
 from mlcd.clouds.recording import Recording
 from mlcd.core.job import Objective
 from mlcd_bench.contest import Crash, Task, contest
@@ -45,8 +45,8 @@ METHODS = {
     "heterbo": ("heterbo+guard", WHOLE),
     "cherrypick": ("cherrypick-improved+guard", WHOLE),
 }
-BEHIND = 1.05
-"""A rival is ahead on a recording if net value's median is more than this times the rival's."""
+AHEAD_BY = 1.05
+"""Another method is ahead on a recording if net value's median is more than this times its median."""
 OTHER_LAWS = tuple((law, seed) for law in made_decisions.LAWS for seed in (1, 2, 3))
 UNLIKE = tuple(
     (kind, 900 + i)
@@ -59,8 +59,8 @@ Row = dict[str, object]
 
 
 @dataclass(frozen=True)
-class Posed:
-    """A problem, the source that it is of, and what the floor comes to there over the oracle; None: it cannot."""
+class PosedProblem:
+    """A problem, its source, and the lower bound over the oracle; None if nothing can be certified."""
 
     source: str
     problem: Problem
@@ -68,7 +68,7 @@ class Posed:
 
 
 def recordings(shared: Path) -> dict[str, list[Recording]]:
-    """All that is held out, by source."""
+    """All held-out recordings, by source."""
     return {
         **measured_elsewhere(shared),
         "made by other laws": [made_decisions.made(law, seed) for law, seed in OTHER_LAWS],
@@ -76,17 +76,17 @@ def recordings(shared: Path) -> dict[str, list[Recording]]:
     }
 
 
-def posed(shared: Path) -> list[Posed]:
+def make_problems(shared: Path) -> list[PosedProblem]:
     """Every problem of every recording."""
     return [
-        Posed(source, problem, floor(problem))
+        PosedProblem(source, problem, floor(problem))
         for source, group in recordings(shared).items()
         for problem in problems_of(group, list(Scenario), FACTORS)
     ]
 
 
 def floor(problem: Problem) -> float | None:
-    """The least total over the oracle's of one whole probe and training there, where that can be certified."""
+    """The least total of one whole probe and training, over the oracle's, if it can be certified."""
     cheapest, goal = problem.scenario.objective is Objective.CHEAPEST, problem.job.goal
     slower = exp(CERTIFICATE_Z * NOISE)
     ratios = []
@@ -102,8 +102,10 @@ def floor(problem: Problem) -> float | None:
     return min(ratios, default=None)
 
 
-def play(method: str, problems: Sequence[Posed], seeds: Sequence[int]) -> list[tuple[Posed, Result]]:
-    """One method on every problem with every seed."""
+def run_method(
+    method: str, problems: Sequence[PosedProblem], seeds: Sequence[int]
+) -> list[tuple[PosedProblem, Result]]:
+    """Run one method on every problem with every seed."""
     name, setting = METHODS[method]
     todo = [Task(i, name, seed) for i in range(len(problems)) for seed in seeds]
     found = []
@@ -117,9 +119,9 @@ def play(method: str, problems: Sequence[Posed], seeds: Sequence[int]) -> list[t
 
 
 def run(shared: Path, seeds: int = SEEDS, rival_seeds: int = RIVAL_SEEDS) -> list[Row]:
-    """Figures by source, by limit, and of all; the rivals; and how often one of them is ahead on a recording."""
-    problems = posed(shared)
-    ships = play(SHIPS, problems, range(seeds))
+    """Figures by source, by limit, and of all; other methods; and how often one of them is ahead on a recording."""
+    problems = make_problems(shared)
+    ships = run_method(SHIPS, problems, range(seeds))
     rows = [_row("all", SHIPS, ships), _floor_row("all", problems)]
     for source in dict.fromkeys(each.source for each in problems):
         rows.append(_row(source, SHIPS, [(each, result) for each, result in ships if each.source == source]))
@@ -128,12 +130,12 @@ def run(shared: Path, seeds: int = SEEDS, rival_seeds: int = RIVAL_SEEDS) -> lis
         within = [(each, result) for each, result in ships if _limit(each) == (name, limit)]
         rows.append(_row(_words(name, limit), SHIPS, within))
         rows.append(_floor_row(_words(name, limit), [each for each in problems if _limit(each) == (name, limit)]))
-    rivals = {rival: play(rival, problems, range(rival_seeds)) for rival in METHODS if rival != SHIPS}
+    rivals = {rival: run_method(rival, problems, range(rival_seeds)) for rival in METHODS if rival != SHIPS}
     rows += [_row("all", rival, results) for rival, results in rivals.items()]
-    return [*rows, *_against(ships, rivals)]
+    return [*rows, *_rivals_ahead(ships, rivals)]
 
 
-def _limit(each: Posed) -> tuple[str, float]:
+def _limit(each: PosedProblem) -> tuple[str, float]:
     return str(each.problem.scenario), each.problem.limit_factor or 0.0
 
 
@@ -141,7 +143,7 @@ def _words(scenario: str, factor: float) -> str:
     return f"{scenario.replace('-', ' ')}, x{factor:g}" if factor else scenario
 
 
-def _row(of: str, method: str, results: Sequence[tuple[Posed, Result]]) -> Row:
+def _row(of: str, method: str, results: Sequence[tuple[PosedProblem, Result]]) -> Row:
     limited = [result for _, result in results if result.limit is not None]
     return {
         "problems of": of,
@@ -154,7 +156,7 @@ def _row(of: str, method: str, results: Sequence[tuple[Posed, Result]]) -> Row:
     }
 
 
-def _floor_row(of: str, problems: Sequence[Posed]) -> Row:
+def _floor_row(of: str, problems: Sequence[PosedProblem]) -> Row:
     limited = [each for each in problems if each.problem.limit is not None]
     return {
         "problems of": of,
@@ -180,7 +182,7 @@ def _percent(some: int, of: int) -> float | None:
 
 
 def _spent_by_refused(limited: Sequence[Result]) -> float | None:
-    """The share of the limit that is gone, in the mean, where nothing could be certified."""
+    """The mean share of the limit that was spent where nothing could be certified."""
     shares = []
     for result in limited:
         if not result.certified and result.limit is not None:
@@ -189,10 +191,12 @@ def _spent_by_refused(limited: Sequence[Result]) -> float | None:
     return 100 * float(np.mean(shares)) if shares else None
 
 
-def _against(ships: Sequence[tuple[Posed, Result]], rivals: Mapping[str, Sequence[tuple[Posed, Result]]]) -> list[Row]:
-    """On how many recordings a rival's median is better by more than 5 %. Which these are is for the JSON alone.
+def _rivals_ahead(
+    ships: Sequence[tuple[PosedProblem, Result]], rivals: Mapping[str, Sequence[tuple[PosedProblem, Result]]]
+) -> list[Row]:
+    """On how many recordings another method's median is better by more than 5 %. Which ones is only in the JSON.
 
-    A refusal comes after everything, so that who refuses the hard problems does not look good in the rest.
+    A refusal counts as worst, so that a method that refuses hard problems does not look better.
     """
     own = _medians(ships)
     others = {rival: _medians(results) for rival, results in rivals.items()}
@@ -200,7 +204,7 @@ def _against(ships: Sequence[tuple[Posed, Result]], rivals: Mapping[str, Sequenc
     rows: list[Row] = []
     for rival, medians in {**others, "the better of them": better}.items():
         behind = {name: 1.0 if own[name] == medians[name] else own[name] / medians[name] for name in own}
-        ahead = sorted((ratio for ratio in behind.values() if ratio > BEHIND), reverse=True)
+        ahead = sorted((ratio for ratio in behind.values() if ratio > AHEAD_BY), reverse=True)
         rows.append(
             {
                 "recordings": f"net-value's median against {rival}",
@@ -214,8 +218,8 @@ def _against(ships: Sequence[tuple[Posed, Result]], rivals: Mapping[str, Sequenc
     return rows
 
 
-def _medians(results: Sequence[tuple[Posed, Result]]) -> dict[str, float]:
-    """Of each recording's problems."""
+def _medians(results: Sequence[tuple[PosedProblem, Result]]) -> dict[str, float]:
+    """The median over each recording's problems."""
     places: defaultdict[str, list[float]] = defaultdict(list)
     for each, result in results:
         places[each.problem.recording.name].append(np.inf if result.ratio is None else result.ratio)

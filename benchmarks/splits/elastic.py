@@ -1,8 +1,8 @@
-"""Elastic forecasts on models that nothing was tuned on: the section of the held-out study.
+"""Elastic forecasts on held-out models: a section of the held-out study.
 
     python -m benchmarks.splits.elastic ../shared
 
-It reads only what versions before this study have too (mlcd_bench.scale), so the same file measures both: run it with
+It uses only code that earlier versions have, too (mlcd_bench.scale), so the same file measures both: run it with
 another version on PYTHONPATH.
 """
 
@@ -27,14 +27,14 @@ Scored = tuple[list[Row], list[Choice]]
 SEARCHES = ("full", "partial")
 REFERENCES = ("smallest", "middle", "largest")
 THINNED_TO = (5, 10, 20)
-"""Looks that are kept of a real run of 50 to 100."""
+"""Numbers of looks that are kept of a real run with 50 to 100."""
 MADE_TUNED, MADE_HELD_OUT = range(60), range(5000, 5120)
 ANOTHER_LAW_TUNED = range(2000, 2040)
 TRAITS = {
     Trait.MISLEADING_STARTS: (range(3000, 3040), range(6000, 6060)),
     Trait.TWO_TO_FOUR_LOOKS: (range(3100, 3140), range(6100, 6160)),
 }
-"""Seeds to tune on and to hold out; every second model follows another law."""
+"""Seeds for tuning and held out; every second model follows another law."""
 SPLIT = (
     "By model and cluster: tuned on cifar10 and imagenet on aws, on the same runs thinned to 5, 10 and 20 looks, and "
     "on 180 made models (seeds 0 to 59 of the critical-batch law, 2000 to 2039 of another, 3000 to 3039 with starts "
@@ -46,7 +46,7 @@ SPLIT = (
 
 @dataclass(frozen=True)
 class Part:
-    """Problems that are pooled into one row, and whether they were tuned on."""
+    """Problems that share one row, and whether they were used for tuning."""
 
     name: str
     tuned: bool
@@ -54,7 +54,7 @@ class Part:
 
 
 def parts(shared: Path, tuned_only: bool = False) -> Iterator[Part]:
-    """Every part of the split; `tuned_only` is for tuning without a look at the rest."""
+    """Every part of the split; `tuned_only`: without the held-out parts."""
     folder = read_folder(shared / "data" / "elastic" / "pollux")
     shown, others = ("cifar10", "imagenet"), ("azure", "dgx-ext")
     yield Part("cifar10, imagenet on aws", True, _problems(folder, shown, ("aws",)))
@@ -74,7 +74,7 @@ def parts(shared: Path, tuned_only: bool = False) -> Iterator[Part]:
 
 
 def run(shared: Path) -> list[dict[str, object]]:
-    """A row for each part, reference and search; and the held-out ones together, real and made."""
+    """A row for each part, reference and search; and for all held-out parts together, real and made."""
     rows: list[dict[str, object]] = []
     together: dict[tuple[str, str, str], Scored] = {}
     for part in parts(shared):
@@ -89,7 +89,7 @@ def run(shared: Path) -> list[dict[str, object]]:
 
 
 def _scored(problems: Sequence[Problem], reference: str, search: str) -> Scored:
-    """Every configuration and every choice; a problem whose reference has no readable noise is left out."""
+    """Score every configuration and choice; problems whose reference has no readable noise are left out."""
     rows, choices = [], []
     for one in problems:
         with suppress(UserError):
@@ -100,7 +100,7 @@ def _scored(problems: Sequence[Problem], reference: str, search: str) -> Scored:
 
 
 def _row(name: str, tuned: bool, reference: str, search: str, scored: Scored) -> dict[str, object]:
-    """Figures of the configurations at other batches than the reference, whose answer no search was given."""
+    """Figures of the configurations at other batches than the reference, which no search knows."""
     rows, choices = scored
     [pooled] = pool(rows, choices)
     return {
@@ -119,7 +119,7 @@ def _row(name: str, tuned: bool, reference: str, search: str, scored: Scored) ->
 
 
 def _width(intervals: Sequence[tuple[float, float] | None]) -> float:
-    """The median, over intervals, of the root of their end over their start: 1.2 is about +- 20 %."""
+    """The median over intervals of sqrt(end / start): 1.2 is about +- 20 %."""
     return float(np.median([(each[1] / each[0]) ** 0.5 for each in intervals if each is not None]))
 
 
@@ -129,7 +129,7 @@ def _problems(folder: Folder, models: Sequence[str], clusters: Sequence[str]) ->
 
 
 def _thinned(folder: Folder, models: Sequence[str], clusters: Sequence[str]) -> tuple[Problem, ...]:
-    """Real runs as if they had been looked at less often: the last look of every so many is kept."""
+    """Real runs with fewer looks: of every so many the last is kept."""
     coarse = (
         replace(folder, runs={model: tuple(_thin(one, looks) for one in folder.runs[model]) for model in models})
         for looks in THINNED_TO

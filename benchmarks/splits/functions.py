@@ -1,15 +1,15 @@
-"""Training on functions, on jobs, loss curves and limits that nothing was tuned on: a section of the held-out study.
+"""Training on functions with held-out jobs, loss curves and limits: a section of the held-out study.
 
     python -m benchmarks.splits.functions
 
 Everything is modelled: AWS by published constants and list prices, made loss curves, a simulator with noise of 5 % on
-every part of an epoch. There is no public measurement of training on Lambda. The platform is taken to be measured, so
-every method leaves 5 % for what a calibration has not seen. It reads only what versions before this study have, too:
-run it with another version on PYTHONPATH.
+every part of an epoch. There is no public measurement of training on Lambda. The calibration counts as measured, so
+every method leaves 5 % for its error. It uses only code that earlier versions have, too: run it with another version on
+PYTHONPATH.
 
 lead         1 - time (budget) or cost (deadline) over that of the best of LambdaML, Siren, Cirrus and Fixed, where both
              reach the target; below zero is a loss
-certified    the plan for the estimated epochs is promised to keep the limit; broken: runs that passed their limit
+certified    the plan for the estimated epochs is certified to keep the limit; broken: runs that passed their limit
 missed       runs that did not reach the target within the limit; others: cases in which no baseline did
 """
 
@@ -74,13 +74,13 @@ TUNED_LAWS = ("two paces", "logistic", "steps", "")
 
 @dataclass(frozen=True)
 class OtherLaw(Losses):
-    """Losses that reach the target after so many epochs, but for noise, and follow another law than the simulator's."""
+    """Losses that reach the target after so many epochs, except for noise, by another law than the simulator's."""
 
     law: str = LAWS[0]
     epochs: float = 1.0
 
     def loss(self, job: Job, trial: int, number: int, sampled: bool = False) -> float:
-        """After an epoch; noise is a factor on what is left to the floor."""
+        """The loss after an epoch; noise is a factor on the distance to the floor."""
         assert job.target is not None
         rng, target = np.random.default_rng([self.seed, 7]), job.target.value
         below, above, bent = rng.uniform(0.05, 0.4), rng.uniform(0.4, 2.0), rng.uniform(0.0, 1.0)
@@ -89,7 +89,7 @@ class OtherLaw(Losses):
         return float(floor + (first - floor) * self._share(number, (target - floor) / (first - floor), bent) * noise)
 
     def _share(self, epoch: int, wanted: float, bent: float) -> float:
-        """Of the way to the floor that is left: 1 before the first epoch, `wanted` after all."""
+        """The share of the distance to the floor that is left: 1 before the first epoch, `wanted` at the end."""
         done = epoch / self.epochs
         if self.law in TUNED_LAWS:
             return _tuned_share(self.law, done, wanted, bent)
@@ -105,7 +105,7 @@ class OtherLaw(Losses):
 
 
 def _tuned_share(law: str, done: float, wanted: float, bent: float) -> float:
-    """The laws that were tuned on; `done`: of the epochs that it takes."""
+    """The laws used for tuning; `done`: share of the needed epochs."""
     if law == "two paces":
         quick = 0.4 + 0.5 * bent
 
@@ -131,7 +131,7 @@ def _tuned_share(law: str, done: float, wanted: float, bent: float) -> float:
 
 @dataclass(frozen=True)
 class Part:
-    """Cases of one row: jobs under limits, on seeds. `law`: of the losses; the simulator's own where there is none."""
+    """The cases of one row: jobs, limits, seeds. `law` of the losses; None for the simulator's own."""
 
     name: str
     jobs: tuple[BenchJob, ...]
@@ -161,7 +161,7 @@ PARTS = (
 
 @dataclass(frozen=True)
 class Result:
-    """One run: what it came to (None: no plan), whether it reached its target, was promised, and passed its limit."""
+    """One run: its time or cost (None: no plan); whether it reached its target, was certified, passed its limit."""
 
     value: float | None
     reached: bool
@@ -171,7 +171,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Trained:
-    """A job on one seed, with its curve and its estimate."""
+    """A job with one seed, its loss curve and its estimate."""
 
     bench: BenchJob
     losses: Losses
@@ -232,7 +232,7 @@ class Trained:
 
 
 Case = tuple[str, Result, list[Result]]
-"""The kind of limit, our run, and those of the baselines."""
+"""The kind of limit, our run, and the baselines' runs."""
 
 
 def cases(part: Part) -> Iterator[Case]:
@@ -272,7 +272,7 @@ def row(part: Part, kind: str, found: Sequence[Case]) -> dict[str, object]:
 
 
 def run(shared: Path) -> list[dict[str, object]]:
-    """All rows; nothing of the shared data is about functions."""
+    """All rows; the shared data are not used."""
     rows = []
     with threadpool_limits(1):
         for part in PARTS:

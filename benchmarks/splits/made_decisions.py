@@ -1,9 +1,9 @@
-"""Made recordings whose speed follows laws that net value's own (`modeling/speed_surface.py`) does not have.
+"""Made recordings whose speeds follow other laws than net value's (`modeling/speed_surface.py`).
 
 `universal`   the universal scalability law (Gunther 2007): n / (1 + a (n - 1) + b n (n - 1)), a and b of each type
-`islands`     nodes in islands of 4 or 8: whoever crosses one pays, and what is left over in the last island waits
-`fed`         machines compute, hosts feed: the slower of the two, and a shared store that feeds no more than so much
-`spilled`     below a total of memory the rest is read from disk: slower by the share that does not fit, or it fails
+`islands`     nodes in islands of 4 or 8: crossing one costs time, and an incomplete last island waits
+`fed`         the slower of computing and input by hosts, with a bandwidth limit of a shared store
+`spilled`     data that do not fit the total memory are read from disk: slower by their share, or it fails
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GPUS = (("T4", 8.1, 0.53), ("A10G", 31.2, 1.0), ("V100", 15.7, 3.06), ("A100", 1
 
 
 def made(law: str, seed: int) -> Recording:
-    """One recording of a law, the same each time."""
+    """One recording of a law; deterministic."""
     rng = np.random.default_rng([zlib.crc32(law.encode()), seed])
     offers = _offers(rng)
     rates = LAWS[law](offers, rng)
@@ -43,7 +43,7 @@ def made(law: str, seed: int) -> Recording:
 
 
 def _offers(rng: Generator) -> list[Offer]:
-    """Six to twelve types at about the prices of a cloud, with a discount or two."""
+    """Six to twelve types at typical cloud prices, with a discount or two."""
     offers: dict[str, Offer] = {}
     for _ in range(int(rng.integers(6, 13))):
         network = float(rng.choice([5, 10, 25, 50, 100]))
@@ -62,7 +62,7 @@ def _offers(rng: Generator) -> list[Offer]:
 
 
 def _one_node(offer: Offer, rng: Generator) -> float:
-    """Samples a second of one node: what it computes, by how well the job's code suits its family."""
+    """Samples a second of one node: its computing power, times the job's efficiency on its family."""
     return float(10 * offer.tflops ** rng.uniform(0.5, 1.0) * np.exp(rng.normal(0, 0.3)))
 
 

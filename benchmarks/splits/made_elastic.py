@@ -1,10 +1,10 @@
-"""Made models of elastic training whose laws are drawn at random: a source of runs that nobody has tuned on.
+"""Made models of elastic training with random laws: a held-out source of runs.
 
-What is drawn for each model: how often its metric is looked at (3 to 100 times), whether looks follow the samples or
-AdaScale's progress, its noise scale and how that grows along the run, how much seeds differ, how rough its metric is,
-how well its noise is read, and the step times of a cluster, some of which collapse on three and more nodes. On wish:
-starts that mislead (what an early level takes follows the batch otherwise than the rest, by exp(N(0, 0.4)) between the
-smallest and the largest, and early noise is read wrongly by exp(N(0, 0.5))), or 2 to 4 looks in all.
+Drawn for each model: the number of looks at its metric (3 to 100), whether looks follow the samples or AdaScale's
+progress, its noise scale and its growth, the variation between seeds, the roughness of its metric, the error of its
+noise readings, and the step times of a cluster, some of which collapse on three and more nodes. Optional traits:
+misleading starts (samples to an early level depend on the batch differently, by exp(N(0, 0.4)) between the smallest and
+the largest, and early noise is read wrongly by exp(N(0, 0.5))), or 2 to 4 looks in all.
 
 Symbols   B, B0  batch, smallest batch      Bn(p)  noise scale at progress p of 0..1      a  bend of the epochs' law
           samples for a piece of progress, relative to B0:  (1 + (B/Bn)^a) / (1 + (B0/Bn)^a)
@@ -21,11 +21,11 @@ from mlcd_bench.scale.folder import Folder, Run, StepTime
 
 NODES, DEVICES = (1, 2, 3, 4, 6, 8), 4
 PIECES = 2000
-"""Of progress, from 0 to 1.2: what the curves are drawn from."""
+"""Points of progress, from 0 to 1.2, of the curves."""
 
 
 class Trait(StrEnum):
-    """What is unlike most models."""
+    """An unusual trait."""
 
     NONE = "none"
     MISLEADING_STARTS = "starts mislead"
@@ -49,7 +49,7 @@ def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
 def _runs(
     rng: np.random.Generator, batches: list[float], bent: bool, trait: Trait, unlike: np.random.Generator
 ) -> tuple[Run, ...]:
-    """`unlike` draws the trait: without one, a seed's model is what it always was."""
+    """`unlike` draws the trait separately, so that a model without one does not change."""
     looks = round(_log_uniform(rng, 3, 100))
     if trait is Trait.TWO_TO_FOUR_LOOKS:
         looks = int(unlike.integers(2, 5))

@@ -1,7 +1,8 @@
-"""Recordings made of measurements that no search method here was tuned on: jobs of four public sources.
+"""Recordings made from four public sources of measurements, all held out.
 
-A configuration is a machine type and a number of nodes, and has the best rate of any plan that was measured there.
-Each job is sized to take eight hours at the best, as the shared recordings are. What was not measured is not there.
+A configuration is a machine type and a number of nodes, and has the best rate of any plan that was measured there. Each
+job is sized to take eight hours at the best, as the shared recordings are. Configurations without a measurement are
+left out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mlcd.core.measurement import Outcome
 
 BEST_HOURS = 8.0
 FEWEST = 6
-"""Configurations below which there is little to choose."""
+"""Fewest configurations of a recording."""
 
 Rates = dict[Configuration, float]
 

@@ -1,4 +1,4 @@
-"""Recordings of one kind read as another source of another kind, and knowledge that is plainly wrong."""
+"""Recordings converted to another kind of source, and knowledge that is wrong on purpose."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from mlcd.planners.serve.space import serving_space
 TRIAL = ProbeTime(120.0, 0.0)
 FIGURES = (Figure.P50, Figure.P95, Figure.P99)
 WORKLOADS = (("1024", "1024"), ("8192", "1024"))
-"""Tokens in and out of a request: those that most of the models were tested with."""
+"""Input and output tokens of a request: the most common ones in the tests."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Models that were measured, and what a search for each may try."""
+    """Measured models, and the search space of each."""
 
     knowledge: Knowledge
     spaces: Mapping[str, Space]
 
 
 def even(model: SeenModel) -> SeenModel:
-    """Latency is batch over rate, as the recording of the H200 has it."""
+    """Latency as batch over rate, as in the H200's recording."""
     cells = {knobs: _cell(float(dict(knobs)["batch"]), cell.rate, cell.peak_gb) for knobs, cell in model.cells.items()}
     return replace(model, cells=cells)
 
 
 def as_machines(models: Sequence[SeenModel], amount: str, usd: Callable[[float], float]) -> Source:
-    """Cuts of a device as types of whole machines: one for each precision and amount ('bf16-25')."""
+    """Shares of a device as machine types: one for each precision and amount ('bf16-25')."""
     found = []
     for model in models:
         cells = {}
@@ -68,9 +68,9 @@ def as_cuts(models: Sequence[SeenModel], threads: int) -> list[SeenModel]:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """How another source differs. `named`: what a model's told size is multiplied by, one model after the other.
+    """How another source differs. `named`: factors on the models' stated sizes.
 
-    `kinds`: how much faster each kind of GPU is than its numbers tell, one kind after the other. `sharing`: tokens a
+    `kinds`: factors on the speeds of the kinds of GPU over their published figures. `sharing`: tokens a
     second grow with the users to this power more, and each user waits so much less.
     """
 
@@ -83,7 +83,7 @@ class Elsewhere:
 
 
 def elsewhere(source: Source, how: Elsewhere) -> Source:
-    """Load tests as if another source had made them: other GPUs, sizes that mislead, more users, other speeds."""
+    """Load tests as if by another source: other GPUs, wrong sizes, more users, other speeds."""
 
     def renamed(machine: Knob) -> str:
         return str(machine).replace(" x ", " x New ")
@@ -151,7 +151,7 @@ def silicon(folder: Path) -> Source:
 
 
 def mixed_up(knowledge: Knowledge, seed: int = 0) -> Knowledge:
-    """Plainly wrong: every seen model's results stand at other configurations than they were measured at."""
+    """Wrong knowledge: every known model's results are assigned to other configurations."""
     lot, found = random.Random(seed), []
     for model in knowledge.models:
         cells = list(model.cells.values())
@@ -161,7 +161,7 @@ def mixed_up(knowledge: Knowledge, seed: int = 0) -> Knowledge:
 
 
 def slower(knowledge: Knowledge, times: float) -> Knowledge:
-    """As if all of it had been measured on a machine so many times slower."""
+    """Knowledge as if measured on a machine so many times slower."""
     found = []
     for model in knowledge.models:
         cells = {
@@ -173,7 +173,7 @@ def slower(knowledge: Knowledge, times: float) -> Knowledge:
 
 
 def on_other_machines(knowledge: Knowledge, machines: Sequence[str]) -> Knowledge:
-    """As if no seen model had run on these machines."""
+    """Knowledge without any result on these machines."""
     name = knowledge.anatomy.cell[0]
     found = []
     for model in knowledge.models:

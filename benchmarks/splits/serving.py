@@ -1,8 +1,8 @@
-"""Searches for serving configurations on models, machines and sources that nothing was tuned on.
+"""Searches for serving configurations on held-out models, machines and sources.
 
     python -m benchmarks.splits.serving ../shared [tuned]
 
-It reads only what earlier versions have too, so the same file measures both: put another version on PYTHONPATH.
+It uses only code that earlier versions have, too, so the same file measures both: put another version on PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ SPLIT = (
     "By source and model. Tuned on: the 22 models of the shared H200 recording among themselves (by family, by size, "
     "mixed up, slowed) and as machines beside Ribbon's, Ribbon's models among themselves, and LLM-Pilot's (all others "
     "seen, the best machine unseen, mixed up, and made into other sources: other GPUs by name, other speeds, loads, "
-    "sizes and engines). Held out, and searched once at the end: 14 models measured on an H200 "
-    "for this study (benchmarks/measure_strangers.py), the 35 that ship with MLCD (known to the authors of earlier "
+    "sizes and engines). Held out, and searched once at the end: 14 models measured on an H200 for this study "
+    "(benchmarks/measure_held_out_models.py), the 35 that ship with MLCD (known to the authors of earlier "
     "versions), the models that ship of a CPU, and llm_silicon. 'x -> y': x is seen, y is searched for; 'mixed up': "
     "every seen result stands at a configuration that it was not measured at. Seeds: grey-box 2, random 10."
 )
@@ -62,7 +62,7 @@ SPLIT = (
 
 @dataclass(frozen=True)
 class Part:
-    """Problems that are pooled, under one cap."""
+    """Problems that share one row, under one cap."""
 
     name: str
     tuned: bool
@@ -76,12 +76,12 @@ def run(shared: Path) -> list[dict[str, object]]:
 
 
 def parts(shared: Path) -> list[Part]:
-    """All of the split, tuned parts first."""
+    """All parts of the split, those used for tuning first."""
     return sorted([*devices(shared), *machines(shared), *languages(shared)], key=lambda part: not part.tuned)
 
 
 def rows(part: Part) -> Iterator[dict[str, object]]:
-    """What every method comes to."""
+    """The results of every method."""
     possible = [problem for problem in part.problems if problem.optimum > 0]
     for method, seeds in SEEDS.items():
         models = []
@@ -104,7 +104,7 @@ def rows(part: Part) -> Iterator[dict[str, object]]:
 
 
 def devices(shared: Path) -> Iterator[Part]:
-    """Cuts of one GPU."""
+    """Problems on shares of one GPU."""
     folder = read_folder(shared / "data" / "serve" / "h200")
     known, space = folder.knowledge, folder.space(folder.models[0])
     ours, new = [list(map(even, each.models)) for each in (knowledge_bases().load("h200"), read_knowledge(STRANGERS))]
@@ -128,7 +128,7 @@ def devices(shared: Path) -> Iterator[Part]:
 
 
 def machines(shared: Path) -> Iterator[Part]:
-    """Whole machines."""
+    """Problems on whole machines."""
     ribbon = _source(read_folder(shared / "data" / "serve" / "ribbon"))
     h200 = read_folder(shared / "data" / "serve" / "h200").knowledge.models
 
@@ -161,7 +161,7 @@ def machines(shared: Path) -> Iterator[Part]:
 
 
 def languages(shared: Path) -> Iterator[Part]:
-    """GPUs by the number."""
+    """Problems on numbers of GPUs."""
     pilot = _source(read_folder(shared / "data" / "serve" / "llm_pilot"))
     other = silicon(shared / "data" / "serve" / "llm_silicon")
     caps_of = {f"itl {ms} ms": (Cap(Figure.ITL_P95, ms / 1e3),) for ms in (10, 50)}
@@ -207,7 +207,7 @@ def _only(source: Source, names: Sequence[str]) -> Source:
 
 
 def _across(seen: Source, searched: Source, caps: tuple[Cap, ...]) -> list[ServeProblem]:
-    """One source's models searched for with the other's as the seen ones; of its machines the published numbers."""
+    """Models of one source, with the other source as knowledge, and published figures of its machines."""
     numbers = {
         knob: {**values, **seen.knowledge.resources.get(knob, {})}
         for knob, values in searched.knowledge.resources.items()
@@ -220,14 +220,14 @@ def _across(seen: Source, searched: Source, caps: tuple[Cap, ...]) -> list[Serve
 
 
 def _others(problems: list[ServeProblem]) -> list[ServeProblem]:
-    """The same, each model unseen in the other source as well."""
+    """The same, without the searched model in the other source."""
     return [replace(each, knowledge=each.knowledge.without(each.job.name)) for each in problems]
 
 
 def _left_out(
     source: Source, caps: tuple[Cap, ...], change: Callable[[Knowledge], Knowledge] = lambda known: known
 ) -> list[ServeProblem]:
-    """Each model with the others as the seen ones; the same network with other requests counts as the same."""
+    """Each model with the others as knowledge; a network with other requests counts as the same model."""
     found = []
     for model in source.knowledge.models:
         network = model.facts.name.split(" ")[0]
@@ -238,7 +238,7 @@ def _left_out(
 
 
 def _best_unseen(problem: ServeProblem) -> ServeProblem:
-    """As if no seen model had run on the machine that is best for this one."""
+    """Without results on the machine that is best for this model."""
     best = max(problem.truth, key=lambda each: problem.truth[each])
     machine = str(dict(knobs_of(best))[problem.knowledge.anatomy.cell[0]])
     return replace(problem, knowledge=on_other_machines(problem.knowledge, [machine]))
@@ -250,7 +250,7 @@ def _counting_tokens(job: Job) -> Job:
 
 
 def main() -> None:
-    """Print every row as it comes."""
+    """Print every row when it is computed."""
     for part in parts(Path(sys.argv[1])):
         if part.tuned or "tuned" not in sys.argv[2:]:
             for row in rows(part):

@@ -1,4 +1,4 @@
-"""A recorded cloud on which every launch, probe or run, meets its own conditions.
+"""A recorded cloud on which every launch, probe or run, has its own conditions.
 
 The recorded rate is the truth around which launches vary:
 
@@ -32,14 +32,14 @@ from mlcd.core.measurement import Ended, Event, Outcome, Sample
 
 PROBE_REPORTS = 30
 BURST, APART_S = 10, 32.0
-"""A long run is watched in bursts of ten reports in five minutes, so that a rate of the last minutes is to be seen."""
+"""A long run reports in bursts of ten in five minutes, so that the rate of the last minutes can be measured."""
 BURSTS = 40
-"""So many over the time that a run should take, if it is long; one after the other if it is short."""
+"""Bursts over the expected time of a long run; a short run has them back to back."""
 
 
 @dataclass(frozen=True)
 class WeatheredCloud:
-    """Replays a recording in the given weather. `factors`: of each launch, by its ordinal, what it drew."""
+    """Replays a recording in the given weather. `factors`: the drawn factor of each launch, by its ordinal."""
 
     recording: Recording
     clock: VirtualClock
@@ -55,7 +55,7 @@ class WeatheredCloud:
         return play(self._events(launch, self.recording.points[launch.configuration]), job, launch, self.clock)
 
     def reclaim(self, label: str) -> None:
-        """Machines of a simulation die with its process."""
+        """Nothing to do: a simulation has no machines."""
 
     def _events(self, launch: Launch, point: Point) -> Iterator[Event]:
         probe_s = self.recording.probe_time.seconds(launch.configuration.nodes)
@@ -93,7 +93,7 @@ def report_times(needed_s: float, until_s: float) -> Floats:
 
 
 def expected_progress(weather: Weather, at_s: Floats, job_s: float) -> Floats:
-    """The integral of boost and decline up to these times. `job_s`: what the job takes at the recorded rate."""
+    """The integral of boost and decline up to these times. `job_s`: the job's time at the recorded rate."""
     within = np.minimum(at_s, job_s)
     lost = weather.decline * (within**2 / (2 * job_s) + (at_s - within))
     progress: Floats = at_s + weather.boost * np.minimum(at_s, BOOST_S) - lost
@@ -101,7 +101,7 @@ def expected_progress(weather: Weather, at_s: Floats, job_s: float) -> Floats:
 
 
 def noise_factors(rng: np.random.Generator, dt: Floats, probe_s: float, noise: float, rho: float) -> Floats:
-    """How much of the expected progress is shown between reports: positive, of mean 1."""
+    """Factors on the expected progress between reports: positive, with mean 1."""
     dt0 = probe_s / PROBE_REPORTS
     if rho == 0:
         shape = dt / (noise**2 * probe_s)
@@ -115,7 +115,7 @@ def noise_factors(rng: np.random.Generator, dt: Floats, probe_s: float, noise: f
 
 
 def _variance_of_mean(n: Floats, rho: float) -> Floats:
-    """Of n neighbours of an AR(1) process with variance 1."""
+    """The variance of the mean of n neighbours of an AR(1) process with variance 1."""
     variance: Floats = ((1 + rho) / (1 - rho) - 2 * rho * (1 - rho**n) / (n * (1 - rho) ** 2)) / n
     return variance
 
@@ -137,14 +137,14 @@ def _own_log_factor(weather: Weather, rng: np.random.Generator) -> float:
 
 
 def _launch_rng(seed: int, launch: Launch) -> np.random.Generator:
-    """Randomness of one launch. Not that of `Recorded`: a strategy must not be able to have been tuned to it."""
+    """The random generator of one launch; not that of `Recorded`, to which a strategy may have been tuned."""
     name = zlib.crc32(launch.configuration.offer.name.encode())
     kind = 1 + (launch.purpose is Purpose.RUN)
     return np.random.default_rng([seed, name, launch.configuration.nodes, launch.ordinal, kind])
 
 
 def _reports(at_s: Floats, done: Floats, work: float | None) -> Iterator[Event]:
-    """Reports of progress; with `work`, until that is done, and then the end."""
+    """Progress reports; with `work`, until it is done, and then the end."""
     if work is None or done[-1] < work:
         return (Sample(at, samples) for at, samples in zip(at_s.tolist(), done.tolist(), strict=True))
     last = int(np.searchsorted(done, work))

@@ -1,13 +1,13 @@
-"""What may differ between a probe and the run: the rows of `certificates.py`."""
+"""Weather: how a run may differ from its probe; the rows of `certificates.py`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 ASSUMED_NOISE = 0.03
-"""Relative error of a whole probe: what the method is told, in every row."""
+"""Relative error of a whole probe that the method assumes, in every row."""
 BOOST_S = 900.0
-"""How long the first minutes last."""
+"""How long the boost at the start lasts."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Weather:
 
     @property
     def report_autocorrelation(self) -> float:
-        """Of two neighbouring reports of a probe."""
+        """Autocorrelation of two neighbouring reports of a probe."""
         return self.autocorrelation**self.samples_a_report
 
 
@@ -67,6 +67,6 @@ HARDER = {
         ),
     )
 }
-"""Not of the table: a probe of 30 such reports has an error of 11 %, and not of 3 %."""
+"""Not in the table: a probe of 30 such reports has an error of 11 %, not 3 %."""
 
 ALL = ROWS | HARDER

@@ -1,4 +1,4 @@
-"""The tables of `certificates.py`: what was promised and kept, what it costs, and what refusals were worth."""
+"""The tables of `certificates.py`: certificates kept, their cost, and wrong refusals."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from weather.conditions import ALL
 from weather.trial import Trial
 
 BANDS = {"below 1.1": (0.0, 1.1), "1.1 to 1.15": (1.1, 1.151), "above": (1.151, np.inf)}
-"""Of limit factors, for refusals."""
+"""Ranges of limit factors, for refusals."""
 
 Row = dict[str, object]
 
 
 def promises(row: str, trials: Sequence[Trial]) -> Row:
-    """Searches, certified, stated probability, share kept with its interval, and what that costs."""
+    """Searches, certified, stated probability, share kept with its interval, and cost."""
     certified = [trial for trial in trials if trial.certified]
     kept = sum(trial.kept is True for trial in certified)
     ratios = np.array([trial.ratio for trial in trials if trial.ratio is not None])
@@ -37,7 +37,7 @@ def promises(row: str, trials: Sequence[Trial]) -> Row:
 
 
 def refusals(row: str, trials: Sequence[Trial]) -> Row:
-    """Refused, of these wrongly by how far the limit was, and what was spent first."""
+    """Refused, wrongly refused by limit factor, and the spending before."""
     refused = [trial for trial in trials if not trial.certified]
     found: Row = {
         "refusals": ALL[row].words,
@@ -56,7 +56,7 @@ def refusals(row: str, trials: Sequence[Trial]) -> Row:
 
 
 def ways_out(row: str, trials: Sequence[Trial]) -> Row:
-    """How often the first relaxation that a refusal names is enough."""
+    """How often the first relaxation that a refusal names is sufficient."""
     refused = [trial for trial in trials if not trial.certified]
     named = [trial for trial in refused if trial.named]
     enough = {
@@ -69,7 +69,7 @@ def ways_out(row: str, trials: Sequence[Trial]) -> Row:
 
 
 def markdown(rows: Iterable[Mapping[str, object]]) -> str:
-    """Rows with the same columns as a table."""
+    """A Markdown table of rows with the same columns."""
     rows = list(rows)
     if not rows:
         return ""
@@ -84,7 +84,7 @@ def _percent(some: int, of: int) -> str:
 
 
 def _interval(kept: int, certified: int) -> str:
-    """Clopper and Pearson's."""
+    """The interval of Clopper and Pearson."""
     if not certified:
         return "-"
     interval = stats.binomtest(kept, certified).proportion_ci()

@@ -1,4 +1,4 @@
-"""One search and the run that follows, in some weather, by the product's own path; and what it came to."""
+"""One search and its run in some weather, by the product's own path; and the result."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd_bench.problems import Problem, training_hours
 
 CERTIFICATE_Z = 3.0
-"""Standard errors that the clairvoyant of a wrong refusal counts on. Its own, so that it stays the same yardstick."""
-ANOTHER = 1_000_003
-"""Added to the seed where a search is made again: the weather of another day."""
-ANOTHER_SEARCH = 1.07
-"""What is named is enough for the run itself; a search that begins anew spends and measures a little differently."""
+"""Standard errors assumed by the oracle for wrong refusals; not the product's constant, which may change."""
+REPEAT_SEED = 1_000_003
+"""Added to the seed when a search is repeated, for other weather."""
+RELAXED_MORE = 1.07
+"""Factor on a named limit: a new search spends and measures slightly differently."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What holds for every search. `relaxations`: refused ones are searched again with the way out that they name."""
+    """The setting of all searches. `relaxations`: repeat refused ones with the relaxation that they name."""
 
     checkpoints: bool = False
     max_probe: bool = True
@@ -43,7 +43,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A search to make: in which weather, which problem by its place in the list, which seed."""
+    """A search to make: its weather, the index of its problem, and its seed."""
 
     row: str
     problem: int
@@ -52,7 +52,7 @@ class Task:
 
 @dataclass(slots=True)
 class Trial:
-    """What a search and the run after it came to.
+    """The result of a search and its run.
 
     `confidence`: the stated probability, None where none is stated. `kept`: the job ended within its limit.
     `ratio`: total over oracle of what was run, finished or not. `probing`: share of the limit that probes took.
@@ -80,8 +80,8 @@ class Trial:
     relaxed_known: bool | None = None
 
 
-def tried(task: Task, problems: Sequence[Problem], setting: Setting) -> Trial:
-    """Search, decide and, if anything was chosen, run to the end."""
+def run_trial(task: Task, problems: Sequence[Problem], setting: Setting) -> Trial:
+    """Search, decide and, if anything was chosen, run it."""
     problem, weather = problems[task.problem], ALL[task.row]
     job = _job(problem, problem.job.goal, task.seed, setting)
     ledger = Ledger(None)
@@ -115,7 +115,7 @@ def tried(task: Task, problems: Sequence[Problem], setting: Setting) -> Trial:
 
 
 def _job(problem: Problem, goal: Goal, seed: int, setting: Setting) -> Job:
-    """With the usual limit on the price of a probe, as every run gets it."""
+    """The job with the default price limit for probes."""
     on = f"recorded:{problem.recording.name}"  # of a simulated cloud, each seed is another job
     job = replace(problem.job, goal=goal, on=on, checkpoints=setting.checkpoints)
     job = replace(job, search=replace(job.search, seed=seed))
@@ -125,7 +125,7 @@ def _job(problem: Problem, goal: Goal, seed: int, setting: Setting) -> Job:
 def _search(
     job: Job, problem: Problem, weather: Weather, seed: int, ledger: Ledger
 ) -> tuple[Book, Decision, TrainingProfiler]:
-    """As `mlcd train` does it on a recorded cloud; only what happens there is the weather's."""
+    """Search as `mlcd train` on a recorded cloud, with this weather."""
     cloud = recorded_cloud(problem.recording, job, noise=ASSUMED_NOISE, seed=seed)
     assert isinstance(cloud.clock, VirtualClock)
     assert isinstance(cloud.profiler, TrainingProfiler)
@@ -141,7 +141,7 @@ def _search(
 
 
 def weather_seed(problem: Problem, seed: int) -> int:
-    """Of each problem its own: else one lucky launch would be met in all problems that have its configuration."""
+    """The seed of a problem's weather: its own, else one lucky launch would appear in many problems."""
     name = f"{problem.recording.name} {problem.scenario} {problem.limit_factor} {seed}"
     return zlib.crc32(name.encode())
 
@@ -152,12 +152,12 @@ def _ratio(problem: Problem, usd: float, seconds: float) -> float:
 
 
 def _share(goal: Goal, usd: float, seconds: float) -> float:
-    """Of the limit that is gone."""
+    """The share of the limit that was spent."""
     return usd / goal.budget_usd if goal.budget_usd is not None else seconds / (goal.deadline_s or 1.0)
 
 
 def certifiable(problem: Problem, goal: Goal) -> bool:
-    """Whether a clairvoyant could certify: one whole probe of one configuration, then all of the work there.
+    """Whether an oracle could certify: one whole probe of one configuration, then all of the work there.
 
     It knows the recorded rate, and its probe shows exactly that with the assumed error.
     """
@@ -175,12 +175,12 @@ def certifiable(problem: Problem, goal: Goal) -> bool:
 def _try_relaxation(
     trial: Trial, decision: Decision, problem: Problem, weather: Weather, setting: Setting, ledger: Ledger
 ) -> None:
-    """Search again with the first way out that changes a limit, and a little more: another search is not this one."""
+    """Search again with the first relaxation of a limit, and slightly more, since another search differs."""
     ways = [way for way in decision.relaxations if way.budget_usd is not None or way.deadline_s is not None]
     trial.named = bool(ways)
     if not ways:
         return
-    another = trial.seed + ANOTHER
+    another = trial.seed + REPEAT_SEED
 
     def certified(more: float, ledger: Ledger) -> bool:
         job = _job(problem, _relaxed(problem.job.goal, ways[0], more), another, setting)
@@ -192,15 +192,15 @@ def _try_relaxation(
 
 
 def _relaxed(goal: Goal, way: Relaxation, more: float) -> Goal:
-    budget = goal.budget_usd if way.budget_usd is None else way.budget_usd * ANOTHER_SEARCH * more
-    deadline = goal.deadline_s if way.deadline_s is None else way.deadline_s * ANOTHER_SEARCH * more
+    budget = goal.budget_usd if way.budget_usd is None else way.budget_usd * RELAXED_MORE * more
+    deadline = goal.deadline_s if way.deadline_s is None else way.deadline_s * RELAXED_MORE * more
     return replace(goal, budget_usd=budget, deadline_s=deadline)
 
 
 def tasks(rows: Sequence[str], problems: int, searches: int, first_seed: int = 0) -> Iterator[Task]:
-    """So many searches of each row. The problems come in turn, the same for every row, and with each turn a new seed.
+    """So many searches of each row, cycling through the same problems for every row, with a new seed each cycle.
 
-    617 apart, so that fewer searches than problems are still spread over all recordings and limits.
+    In steps of 617, so that few searches are still spread over all recordings and limits.
     """
     for row in rows:
         for i in range(searches):

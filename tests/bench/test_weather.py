@@ -21,7 +21,7 @@ from weather.backend import (
     report_times,
 )
 from weather.conditions import ASSUMED_NOISE, BOOST_S, ROWS, Weather
-from weather.trial import Setting, Task, tried
+from weather.trial import Setting, Task, run_trial
 
 from mlcd.clouds.recording import Point, Recording
 from mlcd.core.backend import Launch, Purpose
@@ -148,7 +148,7 @@ def test_a_relaxed_limit_is_tried_fresh_and_with_the_earlier_search_known(monkey
     posed, known = problems([RECORDING], [Scenario.CHEAPEST_BY_DEADLINE], [1.02]), []
     real = trial.earlier_measurements
     monkeypatch.setattr(trial, "earlier_measurements", lambda *given: known.append(real(*given)) or known[-1])
-    refused = tried(Task("assumed", 0, 0), posed, Setting(relaxations=True))
+    refused = run_trial(Task("assumed", 0, 0), posed, Setting(relaxations=True))
     assert refused.relaxed_known is not None
     assert not known[0]
     assert not known[1]
@@ -157,7 +157,7 @@ def test_a_relaxed_limit_is_tried_fresh_and_with_the_earlier_search_known(monkey
 
 def test_a_search_and_its_run_are_judged_by_how_the_job_ended():
     posed = problems([RECORDING], [Scenario.CHEAPEST_BY_DEADLINE], [1.02, 3.0])
-    refused, kept = (tried(Task("between-3", i, 0), posed, Setting(relaxations=True)) for i in range(2))
+    refused, kept = (run_trial(Task("between-3", i, 0), posed, Setting(relaxations=True)) for i in range(2))
     assert not refused.certified
     assert not refused.possible  # three standard errors of 3 % alone are 9 %
     assert refused.named

@@ -1,11 +1,11 @@
-"""SIGKILL of `mlcd` at random moments of a real run, again and again: nothing is left, paid twice, or lost.
+"""Kill `mlcd` with SIGKILL at random moments of real runs: nothing may be left running, paid twice, or lost.
 
-python benchmarks/killing.py --times 30 [--on local|ray] [--seed 0]
+python benchmarks/kill_and_resume.py --times 30 [--on local|ray] [--seed 0]
 
-`--on ray` starts a cluster of three nodes of its own, in a namespace where there is no network but the loopback.
+`--on ray` starts its own cluster of three nodes, in a network namespace with only loopback.
 
-Each time: start or resume a run on real nodes, kill MLCD at a moment drawn by lot, see that everything of it
-disappears, check the books. Every few kills the run is let go to its end, and a new one is started.
+Each time: start or resume a run on real nodes, kill MLCD at a random moment, check that all its processes end, check
+the ledger. Every few kills the run may finish, and a new one is started.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def account(home: Path) -> Account | None:
         ledger.close()
 
 
-def left(home: Path) -> set[str]:
-    """What is left of this run's launches, on this machine and in the cluster, if there is one."""
+def still_running(home: Path) -> set[str]:
+    """What is still running of this run's launches, on this machine and in the cluster."""
     folders = list((home / "home" / "launches").glob("*"))
     found = teardown.marks() & {teardown.mark_of(folder) for folder in folders}
     if "RAY_ADDRESS" in os.environ:
@@ -76,11 +76,11 @@ def left(home: Path) -> set[str]:
     return found
 
 
-def gone(home: Path, within_s: float = 20.0) -> float:
-    """Seconds until nothing was left."""
+def seconds_until_gone(home: Path, within_s: float = 20.0) -> float:
+    """Seconds until nothing was running."""
     start_s = time.monotonic()
-    while left(home):
-        assert time.monotonic() < start_s + within_s, f"left behind: {left(home)}"
+    while still_running(home):
+        assert time.monotonic() < start_s + within_s, f"left behind: {still_running(home)}"
         time.sleep(0.02)
     return time.monotonic() - start_s
 
@@ -94,7 +94,7 @@ def check(before: Account | None, after: Account) -> None:
 
 
 def start_ray() -> subprocess.Popen[str]:
-    """A cluster, whose address goes into the environment."""
+    """Start a cluster, and put its address into the environment."""
     running = subprocess.Popen(
         [sys.executable, "-c", RAY_CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -140,7 +140,7 @@ def kill_and_resume(home: Path, on: str, rng: random.Random, times: int, seed: i
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.communicate()
-            slowest_s = max(slowest_s, gone(home))
+            slowest_s = max(slowest_s, seconds_until_gone(home))
             after = account(home)
             if after is None:
                 continue  # killed before the run was begun
@@ -157,7 +157,7 @@ def kill_and_resume(home: Path, on: str, rng: random.Random, times: int, seed: i
         assert now.ended is not None
         assert now.ended.finished, now.ended
         check(None, now)
-        gone(home)
+        seconds_until_gone(home)
         finished += 1
     print(
         f"mlcd {VERSION}, {on.partition(':')[0]}, seed {seed}: {kills} kills ({phases}), {finished} runs, all finished."

@@ -1,17 +1,17 @@
-"""Net value as it ships, and others under the same guard, on made recordings that are unlike real ones.
+"""Net value as shipped, and other methods under the same guarantee, on made recordings that are unlike real ones.
 
-python benchmarks/unlike_recordings.py [--quick] [--kinds random,step] [--seeds 6] [--large] [--list]
+python benchmarks/unusual_recordings.py [--quick] [--kinds random,step] [--seeds 6] [--large] [--list]
 
-29 kinds of recordings (`--list` names them; `unlike/made_recordings.py` makes them). A seed draws one recording of each
-kind and the noise of its probes, 3 %. On each, 'fastest' and 'cheapest': without a limit, with one at 1.2, 1.5 and 3
-times the least possible, and with both at 1.5 and 3 times what one good configuration takes. Problems where no single
-probe could be certified, even one of the best configuration, are left out. Nothing is rented, nothing read.
+29 kinds of recordings (`--list` names them; `unusual/made_recordings.py` makes them). A seed draws one recording of
+each kind and the noise of its probes, 3 %. On each, 'fastest' and 'cheapest': without a limit, with one at 1.2, 1.5 and
+3 times the least possible, and with both at 1.5 and 3 times what one good configuration takes. Problems where no single
+probe could be certified, even of the best configuration, are left out. Nothing is rented.
 
-Net value plays with early looks and rounds, as it ships; the others, and once more net value, probe whole and one at a
-time. 'Better by 5 %' and 'worse by 5 %' count refusals: who chooses is better than who does not. The other columns are
-of the runs that chose, so a method that refuses the hard problems looks better in them.
+Net value has early looks and rounds, as shipped; the others, and net value again, make whole probes one at a time.
+'Better by 5 %' and 'worse by 5 %' count refusals: a choice is better than a refusal. The other columns cover only runs
+with a choice, so a method that refuses hard problems looks better in them.
 
-All of it takes about ten minutes on one core, `--quick` half a minute, `--large` one minute. The exit code is 1 if a
+It takes about ten minutes on one core, `--quick` half a minute, `--large` one minute. The exit code is 1 if a
 run crashed, or passed its limit.
 """
 
@@ -28,7 +28,7 @@ from math import exp, inf
 import numpy as np
 import scipy
 import sklearn
-from unlike.made_recordings import HELD_OUT, KINDS, LARGE, LOOKED_AT, made
+from unusual.made_recordings import HELD_OUT, KINDS, LARGE, LOOKED_AT, made
 
 from mlcd.clouds.recording import Recording
 from mlcd.core.configuration import Configuration, Space
@@ -56,7 +56,7 @@ CLEARLY = 0.95
 
 
 @dataclass(frozen=True)
-class Posed:
+class PosedProblem:
     """A goal on a made recording."""
 
     kind: str
@@ -67,9 +67,9 @@ class Posed:
 
 @dataclass(frozen=True)
 class Run:
-    """What a method came to there: total over oracle, if it chose; whether that passed a limit."""
+    """A method's result: total over oracle if it chose; whether it passed a limit."""
 
-    posed: Posed
+    posed: PosedProblem
     ratio: float | None
     probes: int
     certified: bool
@@ -77,11 +77,11 @@ class Run:
 
     @property
     def place(self) -> float:
-        """The ratio; a refusal comes after everything."""
+        """The ratio; a refusal counts as the worst."""
         return inf if self.ratio is None else self.ratio
 
 
-def posed(kinds: Sequence[str], seeds: Sequence[int]) -> list[Posed]:
+def make_problems(kinds: Sequence[str], seeds: Sequence[int]) -> list[PosedProblem]:
     """Every problem where one probe of some configuration could be certified."""
     found = []
     for kind in kinds:
@@ -92,7 +92,7 @@ def posed(kinds: Sequence[str], seeds: Sequence[int]) -> list[Posed]:
                 one_limit = (goal.deadline_s is None) != (goal.budget_usd is None)
                 if kind not in LARGE or one_limit:
                     problem = _problem(recording, space, goal)
-                    found += [Posed(kind, seed, name, problem)] if problem is not None else []
+                    found += [PosedProblem(kind, seed, name, problem)] if problem is not None else []
     return found
 
 
@@ -111,7 +111,7 @@ def _goals(recording: Recording, factors: Sequence[float]) -> Iterator[tuple[str
 
 
 def _problem(recording: Recording, space: Space, goal: Goal) -> Problem | None:
-    """None where no single probe can be certified. The scenario only says what is made small."""
+    """None if no single probe can be certified. The scenario only gives the objective."""
     cheapest = goal.objective is Objective.CHEAPEST
     slower = exp(Z * WHOLE_PROBES.noise)
     within, certifiable = [], False
@@ -129,14 +129,14 @@ def _problem(recording: Recording, space: Space, goal: Goal) -> Problem | None:
 
 
 def _possible(recording: Recording) -> Iterator[tuple[float, float, Configuration]]:
-    """What training takes in hours, at which price, and where."""
+    """Hours and price of training, and the configuration."""
     for where in recording.points:
         if (hours := training_hours(recording, where)) is not None:
             yield hours, where.usd_per_hour, where
 
 
-def play(entrant: str, problems: Sequence[Posed], processes: int) -> list[Run]:
-    """One entrant on every problem, in order; a crash ends the benchmark."""
+def run_method(entrant: str, problems: Sequence[PosedProblem], processes: int) -> list[Run]:
+    """Run one method on every problem, in order; a crash ends the benchmark."""
     method, setting = ENTRANTS[entrant]
     todo = [Task(i, method, each.seed) for i, each in enumerate(problems)]
     runs: dict[int, Run] = {}
@@ -147,13 +147,13 @@ def play(entrant: str, problems: Sequence[Posed], processes: int) -> list[Run]:
     return [runs[i] for i in range(len(problems))]
 
 
-def _run(where: Posed, result: Result) -> Run:
+def _run(where: PosedProblem, result: Result) -> Run:
     over = not where.problem.job.goal.allows(result.total_usd, result.total_hours * 3_600)
     return Run(where, result.ratio, len(result.probes), result.certified, over)
 
 
-def told(runs: Sequence[Run]) -> str:
-    """Runs, share certified, and of those that chose: median, mean, 90 % point and worst of total over oracle."""
+def summary_figures(runs: Sequence[Run]) -> str:
+    """Runs, share certified, and of runs with a choice: median, mean, p90 and worst of total over oracle."""
     ratios = np.array([run.ratio for run in runs if run.ratio is not None])
     certified = f"{len(runs):,} | {np.mean([run.certified for run in runs]):.0%}"
     if not ratios.size:
@@ -172,8 +172,8 @@ def head(*names: str) -> None:
     print(f"\n| {columns} |\n|{'---|' * (columns.count('|') + 1)}")
 
 
-def tell_net_value(runs: Sequence[Run]) -> None:
-    """All of it, the halves, each seed, goal and kind, and where it was worst."""
+def print_net_value(runs: Sequence[Run]) -> None:
+    """Print the totals, both halves, each seed, goal and kind, and the worst cases."""
     head("net-value, as it ships", COLUMNS, "over a limit")
     parts = [("all", list(KINDS | LARGE)), ("looked at", list(LOOKED_AT)), ("held out", list(HELD_OUT))]
     groups = [(name, [run for run in runs if run.posed.kind in kinds]) for name, kinds in parts]
@@ -185,27 +185,27 @@ def tell_net_value(runs: Sequence[Run]) -> None:
         groups.append((f"{kind}: {(KINDS | LARGE)[kind].tells}", [run for run in runs if run.posed.kind == kind]))
     for name, group in groups:
         if group:
-            print(f"| {name} | {told(group)} | {sum(run.over for run in group)} |")
+            print(f"| {name} | {summary_figures(group)} | {sum(run.over for run in group)} |")
     print("\nits worst:")
     for run in sorted((run for run in runs if run.ratio is not None), key=lambda run: -run.place)[:5]:
         where = f"{run.posed.kind}, seed {run.posed.seed}, {run.posed.goal}"
         print(f"  {run.ratio:.1f} after {run.probes} probes: {where}")
 
 
-def tell_rivals(ships: Sequence[Run], problems: Sequence[Posed], processes: int) -> bool:
-    """A row for each entrant on the same problems, and where rivals were better; whether any passed a limit."""
+def print_rivals(ships: Sequence[Run], problems: Sequence[PosedProblem], processes: int) -> bool:
+    """Print a row for each method on the same problems, and where others were better; whether any passed a limit."""
     head("method", COLUMNS, "over a limit", "better than net-value by 5 %", "worse by 5 %", "seconds")
     own = {id(run.posed): run for run in ships}
     lost: dict[str, int] = {}
     over = False
     for entrant in ENTRANTS:
         started = time.perf_counter()
-        runs = [own[id(each)] for each in problems] if entrant == SHIPS else play(entrant, problems, processes)
+        runs = [own[id(each)] for each in problems] if entrant == SHIPS else run_method(entrant, problems, processes)
         took = time.perf_counter() - started
         better = [run for run in runs if run.place < CLEARLY * own[id(run.posed)].place]
         worse = [run for run in runs if CLEARLY * run.place > own[id(run.posed)].place]
         cells = "| | | |" if entrant == SHIPS else f"| {len(better)} | {len(worse)} | {took:.0f} |"
-        print(f"| {entrant} | {told(runs)} | {sum(run.over for run in runs)} {cells}", flush=True)
+        print(f"| {entrant} | {summary_figures(runs)} | {sum(run.over for run in runs)} {cells}", flush=True)
         over |= any(run.over for run in runs)
         for run in better if entrant != ITSELF else []:
             lost[run.posed.kind] = lost.get(run.posed.kind, 0) + 1
@@ -226,14 +226,14 @@ def main() -> int:
     factors = ", ".join(f"{factor:g}" for factor in (LARGE_FACTORS if given.large else FACTORS))
     print(f"{versions}, Python {platform.python_version()}; {size}; noise {WHOLE_PROBES.noise:.0%}, factors {factors}")
     started = time.perf_counter()
-    problems = posed(kinds, seeds)
-    ships = play(SHIPS, problems, given.processes)
-    tell_net_value(ships)
+    problems = make_problems(kinds, seeds)
+    ships = run_method(SHIPS, problems, given.processes)
+    print_net_value(ships)
     print(f"{time.perf_counter() - started:.0f} s", flush=True)
     over = any(run.over for run in ships)
     beside = [each for each in problems if each.kind not in LARGE]
     if beside:
-        over |= tell_rivals(ships, beside, given.processes)
+        over |= print_rivals(ships, beside, given.processes)
     return 1 if over else 0
 
 

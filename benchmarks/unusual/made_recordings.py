@@ -1,6 +1,8 @@
-"""Recordings drawn to be unlike real ones: KINDS names them, `made(kind, seed)` draws one, the same each time.
+"""Random recordings that are unlike real ones: KINDS names the kinds, `made(kind, seed)` draws one.
 
-In each, the more a type computes by its facts, the faster one node of it is, roughly; a law says what more nodes bring.
+The same seed draws the same recording.
+
+In each, one node is roughly as fast as its type's published figures say; a law gives the speed of more nodes.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ TEN_MINUTES = ProbeTime(600.0, 60.0)
 
 
 def up_to(most: int) -> tuple[int, ...]:
-    """Every number of nodes."""
+    """All node counts up to this."""
     return tuple(range(1, most + 1))
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of recordings. What is not said is ordinary: eight types, true facts, eight hours at the best."""
+    """A kind of recordings. Defaults: eight types, true published figures, eight hours at the best."""
 
     tells: str
     law: str = "amdahl"
@@ -66,7 +68,7 @@ LOOKED_AT = {
     "random": Kind("pure chance", "random", types=6),
     "cpu": Kind("no accelerators", "comm", types=10, accelerated=0.0),
 }
-"""Seen while net value was changed."""
+"""Used while net value was tuned."""
 
 HELD_OUT = {
     "super": Kind("more than linear at first", "super", nodes=up_to(32)),
@@ -85,7 +87,7 @@ HELD_OUT = {
     "fails": Kind("half fail by chance; other node counts for each type", "comm", types=10, failing=0.5, ragged=True),
     "oomlinear": Kind("linear, with a memory wall", "linear", types=6, memory_wall=True, best_hours=40.0),
 }
-"""Not looked at before the change was chosen."""
+"""Held out."""
 
 LARGE = {
     f"big{law}": Kind(f"200 types x 256 nodes; {tells}", law, types=200, nodes=up_to(256))

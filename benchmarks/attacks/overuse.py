@@ -1,4 +1,4 @@
-"""More than one's share: of workers, of memory, of money, of connections."""
+"""Attacks that take more than a fair share of workers, memory, money or connections."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ run: sleep 1
 mlcd: {work: 100, budget: $5, on: local, search: {nodes: 1..1, instances: [medium]}}
 """
 MOST_MB = 1_500
-"""That reading a few bytes may take."""
+"""Most memory that reading a small upload may take."""
 CONNECTIONS = 300
 
 
 def every_slot(at: Target) -> Finding:
-    """Twelve searches that never end, and somebody else who wants to work."""
+    """Twelve endless searches, while another member wants to work."""
     greedy = [str(at.submit("mallory", EXHAUSTIVE).json()["run"]) for _ in range(12)]
     within(60, lambda: sum(at.status(run) == "searching" for run in greedy) >= 3)
     began = time.monotonic()
@@ -59,7 +59,7 @@ def every_slot(at: Target) -> Finding:
 
 
 def endless_queue(at: Target) -> Finding:
-    """More submissions than anybody needs."""
+    """An excessive number of submissions."""
     statuses: Counter[int] = Counter()
     runs = []
     for _ in range(70):
@@ -78,7 +78,7 @@ def endless_queue(at: Target) -> Finding:
 
 
 def upload_bomb(at: Target) -> Finding:
-    """A model of a few bytes that asks for gigabytes."""
+    """A model file of a few bytes that needs gigabytes to read."""
     from onnx import TensorProto, helper
 
     pair = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in "xy"]
@@ -107,7 +107,7 @@ def upload_bomb(at: Target) -> Finding:
 
 
 def _memory_mb(at: Target) -> float:
-    """Of the service and all its processes, what is theirs alone."""
+    """Private memory of the service and all its processes."""
     total = 0
     for process in at.processes():
         with suppress(OSError):
@@ -117,7 +117,7 @@ def _memory_mb(at: Target) -> float:
 
 
 def one_budget_many_starts(at: Target) -> Finding:
-    """Fifty submissions in the same moment, with a budget for one."""
+    """Fifty simultaneous submissions with a budget for one."""
     with ThreadPoolExecutor(50) as pool:
         answers = list(pool.map(lambda _: at.submit("racer", LOCAL), range(50)))
     statuses = Counter(each.status_code for each in answers)
@@ -128,7 +128,7 @@ def one_budget_many_starts(at: Target) -> Finding:
 
 
 def slow_connections(at: Target) -> Finding:
-    """Hundreds of connections on which requests never end."""
+    """Hundreds of connections with requests that never end."""
     host, port = at.address.removeprefix("http://").split(":")
     with ExitStack() as closing:
         slow = [closing.enter_context(socket.create_connection((host, int(port)), 10)) for _ in range(CONNECTIONS)]

@@ -1,10 +1,10 @@
-"""Measure models that no knowledge of ours holds on this machine's GPU, to judge the search by.
+"""Measure held-out models on this machine's GPU: models that are in no shipped knowledge base.
 
-python3 benchmarks/measure_strangers.py --to DIR --minutes 9
+python3 benchmarks/measure_held_out_models.py --to DIR --minutes 9
 
-The machinery and the files are those of `python3 -m mlcd_bench.learn.on_gpu`; the models are others: image
-transformers, large encoders and deeper networks of every family. Nothing may be tuned on them: they judge.
-Three passes a cell at the least, not five: the largest models take seconds a pass on an eighth of the device.
+Code and files are those of `python3 -m mlcd_bench.learn.on_gpu`, with other models: image transformers, large encoders
+and deeper networks of every family. Nothing may be tuned on them. At least three passes a cell, not five: the largest
+models take seconds a pass on an eighth of the device.
 """
 
 from __future__ import annotations

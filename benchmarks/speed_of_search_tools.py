@@ -1,4 +1,4 @@
-"""How long the next probe takes to choose, by net-value and by the tools people use: one run, one machine, one thread.
+"""The time to choose the next probe, by net-value and by common tools: one run, one machine, one thread.
 
 62 types x 50 nodes after 20 probes. Each tool is used through its adapter, so its time is that of a whole step: the
 study is built from the history, the model fitted, the acquisition maximised. Needs: pip install 'mlcd[bench]'.
@@ -33,7 +33,7 @@ PACKAGES = ("mlcd", "numpy", "scipy", "scikit-learn", "optuna", "scikit-optimize
 
 
 def milliseconds(strategy: Strategy, space: Space, past: History) -> list[float]:
-    """How long each of many equal choices takes; the first, which loads and compiles things, is not counted."""
+    """Milliseconds of each of many equal choices, without the first, which loads and compiles."""
     took = []
     for _ in range(REPEATS + 1):
         started = time.perf_counter()
@@ -44,7 +44,7 @@ def milliseconds(strategy: Strategy, space: Space, past: History) -> list[float]
 
 
 def versions() -> str:
-    """What is installed, by name and version; what is not, by name."""
+    """The installed packages with their versions, and the missing ones."""
     found = []
     for package in PACKAGES:
         try:
