@@ -93,7 +93,7 @@ class Figure(Part):
 
 
 class Additions(Part):
-    """What a planner shows of a run beside what every run has. `planner`: its name, if it is of another package."""
+    """A planner's own additions to the report of a run. `planner`: its name, if it is of another package."""
 
     planner: str = Field(default="", description="The planner's name, if it is one of another package.")
     facts: list[Fact] = Field(default=[], description="Key figures.")

@@ -25,7 +25,7 @@ _KINDS: dict[str, type[Payload]] = {}
 
 
 class Payload:
-    """Base of all payloads. In JSON, a field of a base type has the `kind` beside the payload's own fields."""
+    """Base of all payloads. In JSON, a field of a base type has the `kind` in addition to the payload's own fields."""
 
     __slots__ = ()
     kind: ClassVar[str] = ""

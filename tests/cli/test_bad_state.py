@@ -143,7 +143,7 @@ def test_a_state_folder_that_is_a_file_is_told(mlcd: Mlcd, home: Path, write_job
     write_job()
     home.write_text("not a folder")
     told = mlcd(*command).complaint
-    assert f"{home / 'ledger.db'}: a file stands where its folder should be; choose a folder with MLCD_HOME" in told
+    assert f"{home / 'ledger.db'}: a file has the name of its folder; choose another folder with MLCD_HOME" in told
     assert home.read_text() == "not a folder"
 
 

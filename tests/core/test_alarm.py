@@ -40,7 +40,7 @@ def test_a_run_at_its_certified_rate_is_silent() -> None:
     assert [tell(so_far(h, h, rate)) for h, rate in ((0.1, None), (1, 100.0), (5, 98.0), (9, 103.0))] == [None] * 4
 
 
-def test_too_slow_for_the_limits_is_told_at_once_with_what_it_means_and_only_once() -> None:
+def test_a_run_too_slow_for_its_limits_is_warned_about_once_with_its_outlook() -> None:
     tell = alarm()
     words = tell(so_far(5, 5, 50.0))
     assert words is not None
@@ -52,7 +52,7 @@ def test_too_slow_for_the_limits_is_told_at_once_with_what_it_means_and_only_onc
     assert "its work is lost" in str(alarm(job=replace(JOB, checkpoints=False))(so_far(5, 5, 50.0)))
 
 
-def test_slow_but_in_time_is_told_as_such_and_again_when_it_becomes_too_late() -> None:
+def test_a_slow_run_in_time_is_warned_about_and_again_when_it_becomes_late() -> None:
     tell = alarm()
     assert str(tell(so_far(9, 9, 50.0))).endswith(
         "at this rate it ends after 11 h 30 m and $40.60 in all, within the limits"
@@ -62,7 +62,7 @@ def test_slow_but_in_time_is_told_as_such_and_again_when_it_becomes_too_late() -
     assert str(tell(so_far(9.6, 9.2, 110.0))).startswith("back at 110 samples/s: at this rate it ends after")
 
 
-def test_without_a_limit_slowness_is_told_too() -> None:
+def test_a_slow_run_without_limits_is_warned_about_too() -> None:
     assert str(alarm(job=replace(JOB, goal=Goal()))(so_far(5, 5, 50.0))).endswith("in all, and there is no limit")
 
 
@@ -73,7 +73,7 @@ def test_a_rate_that_may_still_be_the_certified_one_is_no_alarm_and_none_ends_by
     assert tell(so_far(5, 5, 90.0, error=0.05)) is None, "slow as before, if less surely so"
 
 
-def test_beyond_its_work_it_is_told_with_both_numbers() -> None:
+def test_a_run_beyond_its_work_is_warned_about_with_both_numbers() -> None:
     tell = alarm(history=replace(BEFORE, measurements=(replace(CERTIFIED, saved_samples=HOUR * 100),)))
     assert tell(so_far(10, 10.4, 100.0)) is None
     words = str(tell(so_far(11, 11, 100.0)))
@@ -82,7 +82,7 @@ def test_beyond_its_work_it_is_told_with_both_numbers() -> None:
     assert tell(so_far(12, 12, 100.0)) is None
 
 
-def test_reports_that_are_not_understood_any_more_are_told_once() -> None:
+def test_reports_that_cannot_be_understood_are_warned_about_once() -> None:
     tell = alarm()
     assert str(tell(so_far(1, 1, None, detail="the samples start again"))).startswith(
         "the samples start again. The job"
@@ -102,5 +102,5 @@ def test_whatever_the_rate_does_every_word_is_a_change(rates: list[tuple[float, 
 
 
 @pytest.mark.parametrize("rate", [None, 50.0])
-def test_where_nothing_was_certified_there_is_nothing_to_fall_behind(rate: float | None) -> None:
+def test_a_run_without_certificate_is_never_slower_than_certified(rate: float | None) -> None:
     assert alarm(slow_rate=None)(so_far(5, 5, rate)) is None

@@ -49,7 +49,7 @@ def codes(frame: FrameType | None) -> Iterator[CodeType]:
 
 
 @given(jumps=st.lists(st.tuples(st.floats(0, 1e6), st.floats(-1e9, 1e9)), max_size=8))
-def test_a_clock_that_is_set_changes_nothing_of_what_has_elapsed(jumps: list[tuple[float, float]]) -> None:
+def test_setting_the_system_clock_does_not_change_elapsed_time(jumps: list[tuple[float, float]]) -> None:
     steady_s, day = 5_000.0, NOON
     clock = WallClock(NOON - timedelta(hours=2), lambda: day, lambda: steady_s)
     for passed_s, jump_s in jumps:
@@ -66,7 +66,7 @@ def test_a_run_that_seems_to_begin_tomorrow_has_used_no_time() -> None:
     assert clock.elapsed_s() == 0.0
 
 
-def test_ctrl_c_is_heard_by_everything_that_is_done_at_once() -> None:
+def test_ctrl_c_reaches_all_concurrent_work() -> None:
     clock = WallClock(datetime.now(UTC))
 
     def work(presses: bool) -> str:

@@ -64,7 +64,7 @@ def test_of_the_knee_a_strategy_names_any_that_nothing_beats() -> None:
     assert decide(job(Objective.KNEE), SPACE, beaten, "because", FOUR).configuration != FOUR
 
 
-def test_what_a_curve_expects_is_what_is_chosen_by_and_shown() -> None:
+def test_the_choice_and_the_answer_use_the_curves_predictions() -> None:
     curve = (expected(ONE, 9_000.0), expected(TWO, 20_000.0), expected(FOUR, 30_000.0))
     decision = decide(job(Objective.FASTEST), SPACE, HISTORY, "because", FOUR, curve)
     assert decision.configuration == ONE
@@ -72,7 +72,7 @@ def test_what_a_curve_expects_is_what_is_chosen_by_and_shown() -> None:
     assert decision.forecast.seconds == 9_000.0
 
 
-def test_what_a_curve_leaves_out_is_chosen_only_if_nothing_else_can_be() -> None:
+def test_configurations_that_a_curve_leaves_out_are_chosen_only_if_nothing_else_fits() -> None:
     assert decide(job(Objective.FASTEST), SPACE, HISTORY, "because", None, (expected(ONE, 9e4),)).configuration == ONE
     unmeasured = (expected(Configuration(OFFER, 3), 9e4),)
     assert decide(job(Objective.FASTEST), SPACE, HISTORY, "because", None, unmeasured).configuration == FOUR
@@ -89,7 +89,7 @@ def test_a_ranking_of_an_older_ledger_counts_all_of_the_work() -> None:
     ].seconds == pytest.approx(1e6 / 30)
 
 
-def test_a_batch_that_is_expected_to_miss_its_target_is_told_as_left_out() -> None:
+def test_a_batch_that_is_expected_to_miss_its_target_is_reported_as_left_out() -> None:
     world = World(nodes=(1, 2), batches=(64, 256), epochs=30.0, most_epochs=40.0)
     plain = world.job(Goal(Objective.FASTEST), Mode.FULL)
     assert isinstance(plain.ask, ScalingTask)
@@ -102,7 +102,7 @@ def test_a_batch_that_is_expected_to_miss_its_target_is_told_as_left_out() -> No
     assert f"Not a choice, since expected to need more epochs than `work` allows: {left_out}" in screen.getvalue()
 
 
-def test_a_certificate_states_its_probability_where_there_is_a_limit() -> None:
+def test_a_certificate_states_its_probability_if_there_is_a_limit() -> None:
     limited = replace(job(Objective.FASTEST), goal=Goal(deadline_s=1e9, confidence=0.9))
     assert decide(limited, SPACE, HISTORY, "because").confidence == 0.9
     assert decide(job(Objective.FASTEST), SPACE, HISTORY, "because").confidence is None
@@ -110,7 +110,7 @@ def test_a_certificate_states_its_probability_where_there_is_a_limit() -> None:
     assert decide(refused, SPACE, HISTORY, "because").confidence is None
 
 
-def test_decisions_from_before_a_probability_was_stated_say_what_they_said() -> None:
+def test_old_decisions_without_a_probability_are_unchanged() -> None:
     goal = Goal(deadline_s=1e9)
     now = decide(replace(job(Objective.FASTEST), goal=goal), SPACE, HISTORY, "because")
     text = to_json(Decided(now)).replace(',"confidence":0.99', "")

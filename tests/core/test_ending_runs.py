@@ -69,7 +69,7 @@ def test_a_driver_that_has_just_ended_is_none_to_stop_and_none_to_wait_for(ledge
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_machines_that_went_by_themselves_are_not_said_to_be_torn_down(ledger: Ledger, home: Path, gone: bool):
+def test_machines_that_were_already_gone_are_not_reported_as_torn_down(ledger: Ledger, home: Path, gone: bool):
     run = left_open(ledger, "job")
     folder = Launches(home / "launches").open(order(f"{run}-1"), driver=None)
     if gone:  # as its watchdog does
@@ -106,7 +106,7 @@ class _Begins:
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["same name", "unknown name"])
-def test_what_a_living_process_drives_for_another_ledger_is_left_alone_and_told(
+def test_runs_of_another_ledger_with_a_living_driver_are_left_alone_and_reported(
     ledger: Ledger, home: Path, known: bool
 ):
     """Of the same folder: one terminal has MLCD_DATABASE_URL set, the other has not."""
@@ -171,7 +171,7 @@ class LookedAtTooSoon(Ledger):
         return found
 
 
-def test_what_begins_while_somebody_cleans_up_is_not_torn_down(home: Path):
+def test_a_launch_that_starts_during_a_cleanup_is_not_torn_down(home: Path):
     with closing(LookedAtTooSoon(home / "ledger.db")) as ledger:
         ledger.begins = _Begins(home)
         assert list(control.clean(ledger)) == []
@@ -217,7 +217,7 @@ with Ledger(Path(sys.argv[1]) / "ledger.db").hold(sys.argv[2]):
 """
 
 
-def test_a_run_that_is_over_is_said_to_be_over_by_stop_and_by_down(ledger: Ledger):
+def test_stop_and_down_report_that_a_run_is_over(ledger: Ledger):
     book = ledger.begin(
         "job", VirtualClock(), Started(Job("job", 1.0, on="local"), SPACE, "local", Provenance.LIVE, "0")
     )

@@ -56,7 +56,7 @@ def test_the_best_of_many_that_were_launched_once_has_to_be_surer(others):
     assert among_many < alone if others else among_many == alone
 
 
-def test_what_was_launched_again_needs_no_correction_for_the_choice():
+def test_a_repeated_launch_needs_no_correction_for_the_winners_curse():
     among_many = slow_rate(probe(), probe(), *(probe(where, 50.0) for where in REST))
     assert among_many == pytest.approx(slow_rate(probe(), probe()))
     assert among_many > slow_rate(probe())

@@ -30,7 +30,7 @@ def probed(history: History, place: int, rate: float | None, share: float = 1.0)
 @given(
     st.lists(st.one_of(st.none(), rates), min_size=1, max_size=6), st.one_of(st.none(), rates), st.floats(9_000, 25_000)
 )
-def test_a_probe_that_is_allowed_leaves_something_certified_whatever_it_shows(seen, rate, deadline_s):
+def test_an_allowed_probe_leaves_something_certifiable_whatever_its_result(seen, rate, deadline_s):
     job, history = Job("job", 1e6, Goal(deadline_s=deadline_s)), History()
     for place, each in enumerate(seen):
         history = probed(history, place, each)

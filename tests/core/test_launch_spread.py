@@ -58,7 +58,7 @@ def test_the_order_and_the_unit_of_rates_say_nothing(rates):
     assert repeat_log_likelihoods(launched(*(1e3 * rate for rate in rates))) == pytest.approx(said)
 
 
-def test_what_was_launched_once_or_failed_says_nothing():
+def test_single_and_failed_launches_do_not_change_the_spread():
     failed = Measurement(HERE, Outcome.OUT_OF_MEMORY, 60.0, 1.0)
     once = [*launched(100.0), *launched(50.0, where=THERE), failed, failed]
     assert repeat_log_likelihoods(once) == NO_REPEATS

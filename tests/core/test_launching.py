@@ -35,7 +35,7 @@ def test_a_shorter_probe_is_reserved_and_ended_as_such() -> None:
         assert reserved.launch.whole_s == whole_s
 
 
-def test_what_a_probe_saves_while_it_is_ended_is_in_the_books() -> None:
+def test_work_that_a_probe_saves_while_it_ends_is_settled() -> None:
     order = Launch("job-1", ONE, Purpose.PROBE, 2_400.0, 60.0, 0, saved_samples=1_000.0)
     for keeps, saved in ((True, 1_550.0), (False, 1_500.0)):
         job = Job("job", 2_400.0, Goal(), checkpoints=keeps)

@@ -33,7 +33,7 @@ def test_of_two_about_as_good_the_one_with_room_is_chosen(memory: float | None, 
     assert decision.certified
 
 
-def test_one_that_is_clearly_better_is_chosen_all_the_same_and_its_certificate_says_so() -> None:
+def test_a_clearly_better_one_with_nearly_full_memory_is_chosen_with_a_warning() -> None:
     decision = chosen(probed(FOUR, 100.0, 0.971), probed(TWO, 80.0, 0.6))
     assert decision.configuration == FOUR
     words = ", but a probe used 97 % of its memory, so the job may run out of memory"
@@ -46,7 +46,7 @@ def test_where_all_are_close_to_the_wall_the_best_is_chosen() -> None:
     assert chosen(probed(FOUR, 100.0, 0.99), probed(TWO, 99.0, 0.97)).configuration == FOUR
 
 
-def test_nothing_is_said_of_one_with_room_or_of_whom_nothing_is_known() -> None:
+def test_no_warning_if_memory_is_spare_or_unknown() -> None:
     for memory in (0.5, None):
         assert "memory" not in decision_words(chosen(probed(FOUR, 100.0, memory)), GOAL)
 

@@ -47,7 +47,7 @@ def test_the_cheap_one_is_tried_first_because_the_fast_one_would_still_end_in_ti
     assert decision.forecast.usd == pytest.approx(10.0, rel=0.01)
 
 
-def test_what_is_reserved_is_to_end_there_or_a_trial_and_all_of_the_job_on_the_fallback():
+def test_the_reserve_covers_finishing_there_or_a_trial_and_the_whole_job_on_the_fallback():
     ahead = certifiable_forecasts(JOB, SPACE, BOTH)
     (trial,) = [each for each in trials(JOB, SPACE, BOTH) if each.configuration == SLOWER]
     assert trial.seconds > 0.5 * HOUR
@@ -69,12 +69,12 @@ def test_nothing_is_tried_while_nothing_is_certain():
     assert certifiable_forecasts(JOB, SPACE, seen(100.0)) == {}
 
 
-def test_nothing_is_tried_that_is_not_likely_to_end_in_time_itself():
+def test_no_trial_of_a_configuration_that_is_unlikely_to_end_in_time():
     tight = replace(JOB, goal=replace(JOB.goal, deadline_s=10.4 * HOUR))
     assert list(certifiable_forecasts(tight, SPACE, BOTH)) == [FASTER]
 
 
-def test_a_rate_that_is_hardly_known_is_not_likely_to_be_kept():
+def test_an_uncertain_rate_is_not_likely_to_be_kept():
     assert likely_rates(BOTH)(BOTH.good[0]) > 90.0
     vague = seen(100.0, None, 200.0, rel_error=0.08)
     assert likely_rates(vague)(vague.good[0]) < 100.0 * (1 - 0.2)

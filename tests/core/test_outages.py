@@ -111,7 +111,7 @@ def test_a_place_that_cannot_be_reached_books_nothing_and_stops_the_run_after_tw
     assert run.account.status is Status.STOPPED
 
 
-def test_what_an_outage_stopped_goes_on_from_there_and_pays_for_nothing_twice():
+def test_a_run_stopped_by_an_outage_resumes_and_pays_for_nothing_twice():
     run = Driven(None, AWAY, AWAY)
     with pytest.raises(Outage):
         run.search()
@@ -128,7 +128,7 @@ def test_one_failed_launch_between_good_ones_is_made_again():
     assert {m.configuration for m in run.account.history.good} == {ONE, TWO, THREE}
 
 
-def test_a_request_whose_answer_was_lost_is_billed_and_stops_the_run_after_two():
+def test_requests_with_lost_answers_are_billed_and_two_stop_the_run():
     run = Driven(LOST, LOST)
     with pytest.raises(Outage, match="the answer was lost"):
         run.search()
@@ -153,7 +153,7 @@ def test_no_access_stops_the_run_at_once():
     assert run.account.history.spent_usd == 0.0
 
 
-def test_machines_that_are_still_up_stay_open_in_the_books_until_they_are_found():
+def test_launches_whose_machines_are_still_up_stay_open_in_the_ledger():
     run = Driven(None, STUCK)
     with pytest.raises(Outage, match="could not be torn down"):
         run.search()
@@ -197,7 +197,7 @@ def test_a_launch_that_saved_work_before_the_place_failed_was_no_launch_in_vain(
 
 
 @given(st.lists(st.sampled_from([None, AWAY, FULL, LOST, STUCK, FORBIDDEN]), max_size=8))
-def test_whatever_fails_the_books_say_what_was_ordered(errors):
+def test_the_ledger_has_every_order_whatever_fails(errors):
     run = Driven(*errors)
     for _ in range(len(errors) + 1):
         try:

@@ -116,7 +116,7 @@ def test_a_machine_that_a_crash_left_is_torn_down_and_paid_for_exactly():
     assert book.account.history.spent_usd == pytest.approx(0.77)
 
 
-def test_what_never_launched_is_never_charged():
+def test_a_launch_that_never_started_is_never_charged():
     ledger, book, _, profiler = begin(left_s=None)
     book.write(Reserved(_order(book), "before the crash", 6.0, 600.0))
     drive(Script(), JOB, SPACE, profiler, book)
@@ -124,7 +124,7 @@ def test_what_never_launched_is_never_charged():
     assert book.account.history.spent_usd == 0.0
 
 
-def test_a_cloud_that_breaks_in_a_probe_is_paid_for_what_it_was_up():
+def test_a_cloud_that_fails_during_a_probe_is_paid_for_its_uptime():
     ledger, book, backend, profiler = begin(error=BackendError("the cloud said no"))
     with pytest.raises(Outage):
         drive(Script(ONE, TWO), JOB, SPACE, profiler, book)
@@ -184,12 +184,12 @@ def test_the_billed_minimum_is_in_the_worst_case_and_in_the_bill():
     assert Configuration(OFFER, 2).usd(0.0) == 0.0
 
 
-def test_a_deadline_goes_on_while_nobody_drives_a_live_run():
+def test_a_deadline_passes_while_a_live_run_is_not_driven():
     started = datetime.now(UTC) - timedelta(hours=5)
     assert WallClock(started).elapsed_s() == pytest.approx(5 * 3_600, abs=5)
 
 
-def test_a_virtual_clock_stands_still_while_nobody_drives():
+def test_a_virtual_clock_stops_while_the_run_is_not_driven():
     clock = VirtualClock(120.0)
     assert clock.elapsed_s() == 120.0
     with pytest.raises(ValueError, match="cannot go back"):
@@ -221,7 +221,7 @@ def _crawl(cloud, order):
     ],
     ids=["machines", "functions"],
 )
-def test_the_job_s_own_mistake_twice_ends_the_search_whoever_says_it(details):
+def test_the_same_mistake_of_the_job_twice_ends_the_search(details):
     ledger, book, backend, profiler = begin()
     left = list(details)
     inner = backend.run

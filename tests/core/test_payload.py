@@ -36,7 +36,7 @@ def test_a_configuration_is_read_as_it_was_written(configuration: Configuration)
     assert CONFIGURATIONS.validate_json(CONFIGURATIONS.dump_json(configuration)) == configuration
 
 
-def test_what_has_no_end_survives_a_document_that_knows_no_infinity() -> None:
+def test_infinity_survives_a_json_document() -> None:
     job = Job("job", 1.0, ask=replace(TASK, call_s=math.inf))
     assert JOBS.validate_json(JOBS.dump_json(job)) == job
 
@@ -62,6 +62,6 @@ def test_use_is_billed_once_more_for_every_attempt_and_time_by_the_second() -> N
     assert used.worst_usd(3_600) == pytest.approx(3.4)
 
 
-def test_what_is_written_today_is_left_as_it_is() -> None:
+def test_entries_in_todays_format_are_unchanged() -> None:
     today = json.loads(JOBS.dump_json(Job("job", 1.0, ask=TASK)))
     assert upgraded(today) == today

@@ -27,7 +27,7 @@ def test_every_registered_method_can_be_imported():
         assert callable(each.load()), each.name
 
 
-def test_a_name_that_nobody_registered_is_told_with_those_that_are():
+def test_an_unregistered_name_is_reported_with_the_registered_ones():
     with pytest.raises(UnknownName, match="cherrypick"):
         method(Search(method="cherrypik"))
 

@@ -37,7 +37,7 @@ def test_a_launch_that_never_was_costs_nothing() -> None:
 
 
 @given(st.floats(1.0, 1e5))
-def test_a_launch_that_nobody_saw_end_is_billed_with_it(seconds: float) -> None:
+def test_a_launch_with_an_unseen_end_includes_its_price_per_launch(seconds: float) -> None:
     launch = Launch("a-1", Configuration(SENDS, 1), Purpose.RUN, 1.0, None, 0)
     assert launch.bill_usd(seconds) >= 1.8
 
@@ -70,7 +70,7 @@ def test_a_run_that_lasts_as_long_as_it_may_keeps_the_budget(
     assert spent_usd + where.worst_usd(longest_s) <= max(spent_usd, budget_usd) + 1e-6
 
 
-def test_a_space_counts_it_in_what_finishing_costs() -> None:
+def test_a_space_includes_it_in_the_cost_of_finishing() -> None:
     seconds = SPACE.nodes * 3_600.0
     assert SPACE.usd(seconds) == pytest.approx([3.6 + 1.8, 2 * 7.2 + 1.8])
 

@@ -49,7 +49,7 @@ class StillRunning:
         return 36_000.0  # so long it was up
 
 
-def test_what_is_written_while_it_runs_takes_no_time_of_its_own():
+def test_entries_written_while_it_runs_take_no_time():
     job, clock = Job("long", RECORDING.work_samples, Goal(deadline_s=50_000.0)), VirtualClock(600.0)
     book = Ledger(None).begin(job.name, clock, Started(job, RECORDING.space, "test", Provenance.RECORDED, "test"))
     book.write(Decided(Decision(WHERE, "the only one", certified=True)))

@@ -54,7 +54,7 @@ def under(goal: Goal, way: Relaxation, share: float = 1.0) -> Goal:
 
 
 @given(SEEDS, st.sampled_from([("budget_usd",), ("deadline_s",), ("budget_usd", "deadline_s")]))
-def test_a_run_goes_on_with_exactly_what_it_asked_for_and_not_with_one_percent_less(seed, limits):
+def test_a_run_resumes_with_exactly_its_relaxation_and_not_with_one_percent_less(seed, limits):
     book, cloud = searched(seed, *limits)
     account, found = book.account, ways(book.account)
     assume(found)
@@ -71,7 +71,7 @@ def test_a_run_goes_on_with_exactly_what_it_asked_for_and_not_with_one_percent_l
 
 
 @given(SEEDS)
-def test_what_is_shown_is_enough_and_a_cent_less_is_not(seed):
+def test_the_displayed_amount_is_enough_and_a_cent_less_is_not(seed):
     book, cloud = searched(seed, "budget_usd")
     account, found = book.account, ways(book.account)
     assume(found)

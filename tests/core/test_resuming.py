@@ -138,7 +138,7 @@ def test_a_run_that_ended_at_its_limit_goes_on_from_its_checkpoint_when_the_limi
     is_paid_once(entries_of(book))
 
 
-def test_what_the_job_itself_showed_is_what_the_new_certificate_counts_on():
+def test_the_new_certificate_uses_the_rate_of_the_job_itself():
     """Its probe promised twice the rate: a certificate from that would be wrong again."""
     book, backend = ended_at_its_limit()
     spent_usd, saved = book.account.history.spent_usd, book.account.history.saved_samples
@@ -169,7 +169,7 @@ def test_an_infeasible_search_goes_on_with_its_probes_when_the_limit_is_raised()
     is_paid_once(entries_of(book))
 
 
-def test_a_search_that_only_max_probe_kept_from_an_answer_is_not_told_to_raise_its_budget():
+def test_a_search_that_only_max_probe_blocked_gets_no_advice_to_raise_its_budget():
     book = begin(Slower(VirtualClock()), job_of())
     way = Relaxation(configuration=CLOUD.space.configurations[0], max_probe_usd=9.175)
     book.write(Decided(Decision(None, "nothing is left to try", binding="max_probe", relaxations=(way,))))
@@ -181,7 +181,7 @@ def test_a_search_that_only_max_probe_kept_from_an_answer_is_not_told_to_raise_i
 
 
 @pytest.mark.parametrize(("stated", "most_usd"), [(False, 4.0), (True, 2.0)])
-def test_what_one_probe_may_cost_follows_the_budget_unless_its_owner_said_it(stated, most_usd):
+def test_max_probe_follows_the_budget_unless_its_owner_set_it(stated, most_usd):
     search = replace(job_of().search, max_probe_usd=2.0, max_probe_stated=stated)
     book = begin(Slower(VirtualClock()), replace(job_of(), search=search))
     go_on(book, replace(FOURTEEN, budget_usd=28.0))

@@ -143,9 +143,7 @@ def test_ranges_include_both_ends(written: Any, counts: tuple[int, int]) -> None
         (parse_range, f"1..{MOST_NODES + 1}", f"the largest count is {MOST_NODES}"),
     ],
 )
-def test_what_makes_no_sense_is_quoted_back_with_what_was_expected(
-    parse: Callable[[Any], object], written: Any, told: str
-) -> None:
+def test_invalid_text_is_quoted_with_what_was_expected(parse: Callable[[Any], object], written: Any, told: str) -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011
         parse(written)
     assert told in str(refused.value)
@@ -218,7 +216,7 @@ def test_no_text_whatever_makes_a_parser_fail_otherwise_than_with_a_sentence(tex
         (4096, "trial", "4,096 trials"),
     ],
 )
-def test_one_thing_is_not_told_as_many(number: int, thing: str, told: str) -> None:
+def test_one_thing_is_singular(number: int, thing: str, told: str) -> None:
     assert counted(number, thing) == told
 
 
@@ -240,22 +238,22 @@ def test_long_nonsense_is_refused_at_once(parse, piece):
 
 
 @given(st.floats(1e-4, 1e9))
-def test_a_budget_of_what_is_said_to_be_needed_is_enough_and_hardly_more(usd):
+def test_a_budget_of_the_displayed_amount_is_enough_and_hardly_more(usd):
     assert usd <= parse_usd(format_usd_up(usd)) <= usd + (0.02 if usd >= 0.01 else 0.0002)
 
 
 @given(st.floats(1.0, 1e8))
-def test_a_deadline_of_what_is_said_to_be_needed_is_enough_and_hardly_more(seconds):
+def test_a_deadline_of_the_displayed_time_is_enough_and_hardly_more(seconds):
     assert seconds <= parse_duration(format_duration_up(seconds)) <= seconds + max(2, 0.09 * seconds)
 
 
 @pytest.mark.parametrize("written, share", [("0.9", 0.9), (0.995, 0.995), ("99 %", 0.99), ("99.5%", 0.995), (0.5, 0.5)])
-def test_a_confidence_is_read_as_people_write_it_and_told_in_percent(written: Any, share: float) -> None:
+def test_a_confidence_is_parsed_as_people_write_it_and_formatted_in_percent(written: Any, share: float) -> None:
     assert parse_confidence(written) == pytest.approx(share)
     assert parse_confidence(format_confidence(share)) == pytest.approx(share)
 
 
 @pytest.mark.parametrize("written", [1, "100 %", 0.49, "99", "0", -0.9, "sure", "none", True, "", "0.9 0.9"])
-def test_what_is_no_confidence_is_refused_with_what_was_expected(written: Any) -> None:
+def test_an_invalid_confidence_is_refused_with_what_was_expected(written: Any) -> None:
     with pytest.raises(ValueError, match=r"expected a probability from 0\.5 to below 1, such as 0\.99 or 99 %"):
         parse_confidence(written)

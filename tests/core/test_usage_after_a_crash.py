@@ -50,7 +50,7 @@ def settled(found: Usage | None) -> Measurement:
     return measurement
 
 
-def test_a_launch_costs_what_it_used_where_all_of_that_is_known():
+def test_a_launch_costs_its_usage_if_all_of_it_is_known():
     measurement = settled(Usage(0.125, known=True))
     assert (measurement.usd, measurement.metered) == (0.125, True)
     assert measurement.detail == "the process died; its machines were torn down afterwards; what they used was metered"
@@ -62,7 +62,7 @@ def test_it_costs_the_most_of_its_time_where_no_more_is_known(found):
     assert (measurement.usd, measurement.metered) == (MACHINES.usd(HELD_S), False)
 
 
-def test_what_some_of_it_used_may_bring_the_most_down():
+def test_partly_known_usage_can_lower_the_upper_bound():
     measurement = settled(Usage(0.125, known=False))
     assert (measurement.usd, measurement.metered) == (0.125, False)
 
@@ -96,5 +96,5 @@ def test_after_ctrl_c_it_costs_the_most_that_was_reserved_if_the_cloud_does_not_
     assert interrupted(Finds(None, answers=False), lifetime_s=lifetime_s).usd == most_usd
 
 
-def test_what_is_billed_by_time_is_not_looked_for():
+def test_launches_billed_by_time_are_not_asked_for_usage():
     assert interrupted(Finds(Usage(0.125, known=True)), most_usd=None).usd == MACHINES.usd(1.0)

@@ -82,7 +82,7 @@ def test_every_launch_of_every_run_is_a_look() -> None:
     assert (two.nodes, two.got, two.mean_life_h, two.startup_median_s, two.last_got) == (2, 0, None, None, None)
 
 
-def test_machines_of_ones_own_and_launches_that_nobody_saw_tell_nothing() -> None:
+def test_own_machines_and_launches_with_unseen_ends_are_not_observations() -> None:
     ledger = Ledger(None)
     book, clock = begin(ledger)
     launched(book, clock, Outcome.INTERRUPTED, 1.0)
@@ -93,7 +93,7 @@ def test_machines_of_ones_own_and_launches_that_nobody_saw_tell_nothing() -> Non
     assert all_observations(ledger) == []
 
 
-def test_many_tries_are_told_apart_by_the_hour() -> None:
+def test_many_attempts_are_split_by_hour_of_the_day() -> None:
     ledger = Ledger(None)
     book, clock = begin(ledger)
     for _ in range(12):
@@ -105,7 +105,7 @@ def test_many_tries_are_told_apart_by_the_hour() -> None:
     assert seen.got_by_hour == {6: (12, 0), 9: (12, 12)}
 
 
-def test_the_next_run_is_told_what_was_seen_lately_on_its_own_clock() -> None:
+def test_the_next_run_gets_recent_observations_on_its_own_clock() -> None:
     ledger = Ledger(None)
     book, clock = begin(ledger)
     launched(book, clock, Outcome.PREEMPTED, 2.0)
@@ -120,7 +120,7 @@ def test_the_next_run_is_told_what_was_seen_lately_on_its_own_clock() -> None:
     assert rentals_before(ledger, JOB, {"p5.48xlarge"}, now + REMEMBERED) == ()
 
 
-def test_a_run_keeps_what_it_was_told() -> None:
+def test_a_run_keeps_the_observations_it_started_with() -> None:
     ledger = Ledger(None)
     book, clock = begin(ledger, datetime.now(UTC) - timedelta(hours=2))
     launched(book, clock, Outcome.LAUNCH_FAILED, 0.0)

@@ -38,7 +38,7 @@ def searched(job, ledger):
     return run.book.account
 
 
-def test_a_second_run_of_the_same_job_knows_what_the_first_has_measured(ledger):
+def test_a_second_run_of_the_same_job_gets_the_measurements_of_the_first(ledger):
     first = searched(JOB, ledger)
     second = searched(replace(JOB, work_samples=4e7, goal=Goal(Objective.FASTEST)), ledger)
     assert not first.history.known
@@ -49,7 +49,7 @@ def test_a_second_run_of_the_same_job_knows_what_the_first_has_measured(ledger):
     assert ledger.account("resnet-2").history.known == second.history.known
 
 
-def test_it_needs_fewer_probes_for_a_decision_that_is_no_worse(ledger):
+def test_it_needs_fewer_probes_for_an_equally_good_decision(ledger):
     first, second = searched(JOB, ledger), searched(JOB, ledger)
     assert len(second.history.measurements) < len(first.history.measurements)
     assert second.decision.certified
@@ -66,7 +66,7 @@ def test_it_needs_fewer_probes_for_a_decision_that_is_no_worse(ledger):
     ],
     ids=["another command", "another simulated cloud", "not wanted", "another name"],
 )
-def test_another_job_is_told_nothing(ledger, other):
+def test_another_job_gets_no_measurements(ledger, other):
     searched(JOB, ledger)
     assert not searched(other, ledger).history.known
 
@@ -115,7 +115,7 @@ def test_a_damaged_run_is_passed_over(ledger, tmp_path):
     assert searched(JOB, ledger).decision is not None
 
 
-def test_what_is_known_alone_certifies_nothing():
+def test_earlier_measurements_alone_certify_nothing():
     job = job_on(SMALL, Goal(Objective.CHEAPEST, deadline_s=1.0))
     known = tuple(Measurement(c, Outcome.OK, 0.0, 0.0, 1e9) for c in SMALL.space.configurations)
     _, _, decision = search_and_run(NetValue(), job, bounded_cloud(SMALL, 0.0, 0), known)
@@ -123,7 +123,7 @@ def test_what_is_known_alone_certifies_nothing():
 
 
 @pytest.mark.parametrize("parallel", [1, 4])
-def test_the_final_run_does_only_what_no_probe_has_saved(parallel):
+def test_the_final_run_does_only_work_that_no_probe_has_saved(parallel):
     job = job_on(SMALL, Goal())
     paid = {}
     for checkpoints in (False, True):
@@ -138,7 +138,7 @@ def test_the_final_run_does_only_what_no_probe_has_saved(parallel):
     assert paid[True].elapsed_s < paid[False].elapsed_s
 
 
-def test_one_probe_after_the_other_adds_up_what_is_saved():
+def test_saved_work_of_sequential_probes_adds_up():
     job = replace(job_on(SMALL, Goal()), checkpoints=True)
     ledger, run, _ = search_and_run(NetValue(), job, bounded_cloud(SMALL, 0.0, 0))
     probes = ledger.account(run).history.measurements
@@ -164,7 +164,7 @@ def test_how_far_launches_differ_is_learnt_from_runs_of_any_job_at_the_same_plac
     assert third.history.seen_before == pytest.approx(both)
 
 
-def test_what_another_member_runs_at_the_same_place_moves_no_certificate(ledger):
+def test_other_members_runs_at_the_same_place_do_not_affect_certificates(ledger):
     for member in ("eve", "ada"):
         name = ledger.submit(JOB.name, to_asked(JOB, False), member)
         run = start(JOB, ledger, run=name)
@@ -180,7 +180,7 @@ def test_what_another_member_runs_at_the_same_place_moves_no_certificate(ledger)
     [replace(JOB, search=replace(SEARCH, seed=7)), replace(JOB, search=replace(SEARCH, earlier=False))],
     ids=["another simulated cloud", "not wanted"],
 )
-def test_at_another_place_nothing_was_seen(ledger, other):
+def test_another_place_has_no_observations(ledger, other):
     run = start(JOB, ledger)
     run.search()
     run.launch()

@@ -65,7 +65,7 @@ SMALL = Knowledge(
 
 
 @given(knowledge_bases)
-def test_what_is_written_is_read_as_it_was(knowledge: Knowledge):
+def test_a_written_knowledge_base_is_read_back_unchanged(knowledge: Knowledge):
     with TemporaryDirectory() as folder:
         write_knowledge(Path(folder), knowledge)
         assert read_knowledge(Path(folder)) == knowledge

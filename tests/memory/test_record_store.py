@@ -44,7 +44,7 @@ def emptied(ledger):
     return DatabaseModelStore(ledger.database)
 
 
-def test_what_was_saved_is_there_once_the_newest_first_until_it_is_forgotten(shelf):
+def test_saved_records_are_listed_once_newest_first_until_they_are_deleted(shelf):
     assert shelf.all() == ({}, [])
     later = replace(KEPT, run="digits-2", saved_at=KEPT.saved_at + timedelta(days=1))
     shelf.save(later)
@@ -66,7 +66,7 @@ def test_a_number_that_json_does_not_have_is_refused_and_nothing_is_kept(shelf):
     assert shelf.all() == ({}, [])
 
 
-def test_a_row_that_cannot_be_read_is_told_and_can_be_forgotten():
+def test_an_unreadable_row_is_reported_and_can_be_deleted():
     with closing(open_database(None)) as database:
         shelf = DatabaseModelStore(database)
         shelf.save(KEPT)
@@ -85,7 +85,7 @@ def test_one_persons_models_are_files_and_a_teams_are_in_its_database(tmp_path, 
     assert learned_models(team.database, tmp_path) == DatabaseModelStore(team.database)
 
 
-def test_what_a_run_on_one_machine_has_learned_a_run_on_another_one_starts_from(tmp_path, monkeypatch, team):
+def test_a_run_starts_from_what_a_run_on_another_machine_learned(tmp_path, monkeypatch, team):
     job = job_from_text(
         "scale", files("mlcd.service.web").joinpath("examples/scale.yaml").read_text(encoding="utf-8"), {}
     )

@@ -53,7 +53,7 @@ def test_on_the_cpu_no_more_is_answered_than_its_clients_can_ask():
             assert cell.rate * cell.figures[Figure.P50] <= 1.2 * clients, (model.facts.name, knobs)
 
 
-def test_the_h200_tells_what_its_host_prepares():
+def test_the_h200_knowledge_includes_host_preprocessing():
     knowledge = shipped.load("h200")
     assert knowledge.anatomy.host == "cpu_cores"
     for model in knowledge.models:
@@ -61,7 +61,7 @@ def test_the_h200_tells_what_its_host_prepares():
 
 
 @pytest.mark.parametrize("name", ["cpu", "h200"])
-def test_it_is_told_on_what_when_and_how_it_was_measured(name: str):
+def test_it_states_on_what_when_and_how_it_was_measured(name: str):
     source = shipped.load(name).source
     assert "measured 20" in source
     assert "mlcd" in source

@@ -40,7 +40,7 @@ identities = st.builds(Identity, words, st.builds(Fingerprint, words, words, wor
 
 
 @given(identity=identities, run=words, epochs=st.none() | st.floats(0.1, 1e6))
-def test_what_was_saved_is_loaded_whatever_its_job_is_called(
+def test_a_saved_model_is_loaded_whatever_its_jobs_name(
     tmp_path_factory: pytest.TempPathFactory, identity: Identity, run: str, epochs: float | None
 ) -> None:
     folder = tmp_path_factory.mktemp("models")
@@ -83,7 +83,7 @@ BROKEN: Mapping[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("body", "why"), BROKEN.values(), ids=BROKEN.keys())
-def test_a_file_that_cannot_be_read_is_named_with_what_to_do_and_the_others_are_listed(
+def test_an_unreadable_file_is_named_with_what_to_do_and_the_others_are_listed(
     tmp_path: Path, body: str, why: str
 ) -> None:
     good = stored()
@@ -102,7 +102,7 @@ def test_a_file_that_cannot_be_read_is_named_with_what_to_do_and_the_others_are_
     assert FileModelStore(tmp_path).all() == ({good.name: good}, [])
 
 
-def test_a_name_that_is_not_there_gets_a_suggestion_and_leads_nowhere_else(tmp_path: Path) -> None:
+def test_an_unknown_name_gets_a_suggestion(tmp_path: Path) -> None:
     FileModelStore(tmp_path).save(stored())
     (tmp_path.parent / "outside.json").write_text("{}")
     with pytest.raises(UnknownName, match="did you mean"):

@@ -124,7 +124,7 @@ class LedgerContract:
 
     @pytest.mark.parametrize("table", ["entries", "audit"])
     @pytest.mark.parametrize("change", ["UPDATE {} SET seq = seq + 100", "DELETE FROM {}"])
-    def test_what_is_written_can_be_neither_changed_nor_removed(self, ledger: Ledger, table: str, change: str) -> None:
+    def test_entries_can_be_neither_changed_nor_removed(self, ledger: Ledger, table: str, change: str) -> None:
         begin(ledger, "a")
         columns = "at, who, action, about, outcome, detail"
         with ledger.database.write() as db:

@@ -63,7 +63,7 @@ def _explain_os(error: OSError, name: str) -> LedgerError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return LedgerFull(DISK_IS_FULL, name)
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
-        return LedgerReadOnly("a file stands where its folder should be; choose a folder with MLCD_HOME", name)
+        return LedgerReadOnly("a file has the name of its folder; choose another folder with MLCD_HOME", name)
     return LedgerReadOnly(f"{error.strerror or 'unusable'}; choose another folder with MLCD_HOME", name)
 
 

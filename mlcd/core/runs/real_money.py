@@ -51,8 +51,8 @@ def traffic_text(job: Job) -> str:
 def _total_text(job: Job) -> str:
     """'It rents on skypilot for real money, up to $20.00, the budget, for probes and the final run together.'"""
     budget_usd, max_probe_usd = job.goal.budget_usd, job.search.max_probe_usd
-    dearest = inf if max_probe_usd is None else max_probe_usd
-    each = f"; on one probe up to {format_usd(dearest)}" if dearest < (budget_usd or inf) else ""
+    most_usd = inf if max_probe_usd is None else max_probe_usd
+    each = f"; on one probe up to {format_usd(most_usd)}" if most_usd < (budget_usd or inf) else ""
     if budget_usd is not None:
         total = f"up to {format_usd(budget_usd)}, the budget, for probes and the final run together"
         return f"It rents on {job.on} for real money, {total}{each}."

@@ -44,7 +44,7 @@ class AnyRun(ABC):
 
     @abstractmethod
     def search(self, stop: Stop = lambda: False) -> Decision:
-        """Probe and decide; a decision that is there already stands."""
+        """Probe and decide; an existing decision stands."""
 
     @abstractmethod
     def launch(self, stop: Stop = lambda: False) -> Measurement | None:
@@ -98,7 +98,7 @@ class Run(AnyRun):
         return self.ledger.hold(self.name)
 
     def search(self, stop: Stop = lambda: False) -> Decision:
-        """Probe and decide; a decision that is there already stands."""
+        """Probe and decide; an existing decision stands."""
         if self.decision is not None:
             return self.decision
         job = self._job_on_this_machine()

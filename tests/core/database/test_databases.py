@@ -77,7 +77,7 @@ def test_the_password_is_in_the_url_and_nowhere_else(database: Database, postgre
         ("postgresql://ada:hid@den/x#y@127.0.0.1/mlcd", "write odd characters of the password as %40 for @"),
     ],
 )
-def test_a_url_that_is_none_is_told(url: str, told: str) -> None:
+def test_an_invalid_url_is_reported(url: str, told: str) -> None:
     with pytest.raises(UserError, match=told) as error:
         open_database(url)
     assert "hidden" not in str(error.value)
@@ -108,7 +108,7 @@ def closed_port(url: str) -> str:
         (closed_port, LedgerUnreachable, "the database cannot be reached; see that PostgreSQL runs there"),
     ],
 )
-def test_a_server_that_does_not_let_us_in_is_told(
+def test_a_server_that_refuses_the_login_is_reported(
     postgres_url: str, spoil: Callable[[str], str], kind: type[LedgerError], told: str
 ) -> None:
     with pytest.raises(MlcdError, match=told) as error:
@@ -129,14 +129,14 @@ def test_a_database_that_takes_no_writes_can_be_read(database: Database, postgre
             connection.execute(teams.insert().values(name="vision"))
 
 
-def test_a_column_that_is_gone_is_damage(database: Database, postgres_url: str) -> None:
+def test_a_missing_column_is_damage(database: Database, postgres_url: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as db:
         db.execute("ALTER TABLE teams DROP COLUMN budget_usd")
     with pytest.raises(LedgerCorrupt, match="not a ledger, or damaged"), database.read() as connection:
         connection.execute(select(teams))
 
 
-def test_a_server_without_connections_left_is_told(postgres_server: PostgresServer, postgres_url: str) -> None:
+def test_a_server_without_free_connections_is_reported(postgres_server: PostgresServer, postgres_url: str) -> None:
     name = postgres_url.rpartition("/")[2]
     with psycopg.connect(postgres_url, autocommit=True) as db:
         db.execute("CREATE ROLE narrow LOGIN SUPERUSER PASSWORD 'narrow' CONNECTION LIMIT 0")
@@ -187,14 +187,14 @@ def told_by(state: str) -> psycopg.Error:
     ],
     ids=lambda value: getattr(value, "sqlstate", None) or getattr(value, "__name__", ""),
 )
-def test_what_postgresql_raises_becomes_one_of_our_errors(error: psycopg.Error, kind: type[LedgerError]) -> None:
+def test_errors_of_postgresql_become_mlcds(error: psycopg.Error, kind: type[LedgerError]) -> None:
     told = _explain_postgres(error, "postgresql://ada@db/mlcd")
     assert type(told) is kind
     assert str(told).startswith("postgresql://ada@db/mlcd: ")
     assert ";" in str(told), "the message says what to do"
 
 
-def test_what_is_raised_inside_and_is_not_the_databases_stays_what_it_is(tmp_path: Path) -> None:
+def test_errors_that_are_not_the_databases_are_unchanged(tmp_path: Path) -> None:
     database = open_database(tmp_path / "ledger.db")
     with closing(database), pytest.raises(FileNotFoundError), database.write():
         (tmp_path / "missing").read_text()

@@ -27,7 +27,7 @@ def check(pieces: LogPieces, whole: bytes, most: int) -> None:
 
 
 @given(st.lists(st.binary(min_size=1, max_size=9), max_size=6), st.integers(1, 20), st.booleans())
-def test_what_was_appended_is_read_from_any_byte_on(bodies, most, over):
+def test_appended_text_can_be_read_from_any_byte(bodies, most, over):
     with closing(open_database(None)) as database:
         pieces = LogPieces(database)
         whole = appended(pieces, bodies)

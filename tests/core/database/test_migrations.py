@@ -202,7 +202,7 @@ def test_tables_of_another_program_are_not_touched(postgres_url: str, program: s
     assert dumped(postgres_url) == before
 
 
-def test_a_database_of_a_newer_version_is_told_and_left_alone(postgres_url: str) -> None:
+def test_a_newer_database_is_refused_and_not_changed(postgres_url: str) -> None:
     Ledger(postgres_url).close()
     with psycopg.connect(postgres_url, autocommit=True) as db:
         db.execute("UPDATE alembic_version SET version_num = '0099'")
@@ -210,7 +210,7 @@ def test_a_database_of_a_newer_version_is_told_and_left_alone(postgres_url: str)
         Ledger(postgres_url)
 
 
-def test_a_database_made_while_0002_still_grew_gets_what_came_later(postgres_url: str) -> None:
+def test_a_database_from_the_development_of_0002_gets_later_columns(postgres_url: str) -> None:
     with closing(Ledger(postgres_url)) as ledger:
         run = begin(ledger, "a")
     complete = dumped(postgres_url)

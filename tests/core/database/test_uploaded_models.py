@@ -58,7 +58,7 @@ def files(home: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("size", [1, PART_BYTES - 1, PART_BYTES, 2 * PART_BYTES + 7])
-def test_what_one_machine_sends_another_one_fetches(database: Database, tmp_path: Path, size: int) -> None:
+def test_a_model_uploaded_by_one_machine_is_fetched_by_another(database: Database, tmp_path: Path, size: int) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     file, digest = written(here / "uploads", size)
     body = file.read_bytes()
@@ -71,7 +71,7 @@ def test_what_one_machine_sends_another_one_fetches(database: Database, tmp_path
         assert files(there) == [f"{digest}.onnx"]
 
 
-def test_a_model_without_its_row_is_not_there_and_can_be_sent_again(database: Database, tmp_path: Path) -> None:
+def test_a_model_without_its_row_is_absent_and_can_be_uploaded_again(database: Database, tmp_path: Path) -> None:
     file, digest = written(tmp_path / "here" / "uploads", 2 * MB)
     UploadedModels(database, tmp_path / "here").store(file, digest)
     with database.write() as connection:  # as if it had died before the last part

@@ -64,7 +64,7 @@ NO_WORDS = ["", " ", "a b", "a,b", "-a", "a\nb", "a\0", "\u202ea", "\ud800", "x"
 
 
 @pytest.mark.parametrize("bad", NO_WORDS)
-def test_what_is_no_word_is_refused_in_one_line(bad: str) -> None:
+def test_an_invalid_word_is_refused_in_one_line(bad: str) -> None:
     with pytest.raises(UserError, match="expected a word") as refused:
         LabelUpdate.of(add_tags=[bad])
     assert str(refused.value).isprintable()
@@ -84,7 +84,7 @@ def test_notes_are_plain_text_with_lines_and_without_control_characters() -> Non
             LabelUpdate.of(note=bad)
 
 
-def test_nobodys_tag_is_lost_when_many_write_at_once(ledger: Ledger) -> None:
+def test_no_tag_is_lost_with_concurrent_writers(ledger: Ledger) -> None:
     runs = [begin(ledger, "a") for _ in range(3)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda i: ledger.label(runs[i % 3], LabelUpdate.of(add_tags=[f"t{i}"])), range(24)))
@@ -114,7 +114,7 @@ def test_too_many_tags_are_refused_and_none_of_them_is_kept(ledger: Ledger) -> N
     assert ledger.labels() == {}
 
 
-def test_what_goes_on_or_waits_is_not_archived(ledger: Ledger) -> None:
+def test_a_running_or_waiting_run_is_not_archived(ledger: Ledger) -> None:
     run, archive = begin(ledger, "a"), LabelUpdate.of(archived=True)
     with ledger.hold(run), pytest.raises(WrongState, match="is under way; archive it when it is over"):
         ledger.label(run, archive)

@@ -68,7 +68,7 @@ def plain(ledger: Ledger, sql: str) -> list[Any]:
 @pytest.mark.parametrize(
     "sql", ["UPDATE entries SET usd = 0", "DELETE FROM entries", "DELETE FROM entries WHERE seq = 1"]
 )
-def test_what_is_written_can_be_neither_changed_nor_removed(ledger: Ledger, searched: Run, sql: str) -> None:
+def test_entries_can_be_neither_changed_nor_removed(ledger: Ledger, searched: Run, sql: str) -> None:
     before = plain(ledger, "SELECT * FROM entries")
     with pytest.raises(sqlite3.IntegrityError, match="the ledger is append-only"):
         plain(ledger, sql)
@@ -93,7 +93,7 @@ def test_the_readable_columns_tell_the_story_without_our_code(ledger: Ledger, se
     assert all(settled[seq + 1] <= worst + 1e-9 for seq, worst in reserved), "more was paid than was reserved"
 
 
-def test_what_is_stored_replays_to_what_was_live(ledger: Ledger, searched: Run) -> None:
+def test_stored_entries_replay_to_the_live_state(ledger: Ledger, searched: Run) -> None:
     assert ledger.account(searched.name) == searched.book.account
 
 
@@ -153,9 +153,7 @@ def named(kind: type[sqlite3.Error], name: str | None) -> sqlite3.Error:
     ],
     ids=lambda value: getattr(value, "sqlite_errorname", None),
 )
-def test_what_sqlite_raises_becomes_one_of_our_errors_and_names_the_file(
-    error: sqlite3.Error, expected: type[LedgerError]
-) -> None:
+def test_errors_of_sqlite_become_mlcds_and_name_the_file(error: sqlite3.Error, expected: type[LedgerError]) -> None:
     told = _explain(error, str(PATH))
     assert type(told) is expected
     assert str(told).startswith(f"{PATH}: ")
@@ -169,7 +167,7 @@ def test_what_sqlite_raises_becomes_one_of_our_errors_and_names_the_file(
         (errno.EACCES, LedgerReadOnly), (errno.ENOTDIR, LedgerReadOnly), (errno.EEXIST, LedgerReadOnly),
     ],
 )  # fmt: skip
-def test_what_the_operating_system_raises_becomes_one_of_our_errors(number: int, expected: type[LedgerError]) -> None:
+def test_errors_of_the_operating_system_become_mlcds(number: int, expected: type[LedgerError]) -> None:
     told = _explain_os(OSError(number, "said so"), str(PATH))
     assert type(told) is expected
     assert str(told).startswith(f"{PATH}: ")
@@ -197,7 +195,7 @@ def test_a_file_of_another_program_is_not_touched(tmp_path: Path, version: int) 
     assert path.read_bytes() == before
 
 
-def test_a_locked_ledger_is_told_and_works_again_once_it_is_free(
+def test_a_locked_ledger_is_reported_and_works_once_it_is_free(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "BUSY_TIMEOUT_S", 0.0)
@@ -211,7 +209,7 @@ def test_a_locked_ledger_is_told_and_works_again_once_it_is_free(
         assert [line.entry.kind for line in second.lines("a-1")] == ["started", "stopped"]
 
 
-def test_an_entry_that_is_missing_from_the_middle_is_noticed(ledger: Ledger, searched: Run, tmp_path: Path) -> None:
+def test_a_missing_entry_is_detected(ledger: Ledger, searched: Run, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.db"
     with closing(sqlite3.connect(damaged)) as db:
         plain(ledger, f"VACUUM INTO '{tmp_path}/copy.db'")
@@ -223,7 +221,7 @@ def test_an_entry_that_is_missing_from_the_middle_is_noticed(ledger: Ledger, sea
         opened.lines("last")
 
 
-def test_random_damage_is_told_as_damage_or_does_no_harm(ledger: Ledger, searched: Run, tmp_path: Path) -> None:
+def test_random_damage_is_reported_or_harmless(ledger: Ledger, searched: Run, tmp_path: Path) -> None:
     assert ledger.path is not None
     good, rng = ledger.path.read_bytes(), random.Random(0)
     path, told = tmp_path / "damaged.db", []

@@ -66,7 +66,7 @@ def test_a_run_is_held_once_and_is_free_again(tmp_path: Path) -> None:
     assert (holder(tmp_path, "one-1"), held(tmp_path)) == (None, set())
 
 
-def test_a_driver_that_has_the_lock_and_has_not_said_who_it_is_is_waited_for(tmp_path: Path) -> None:
+def test_a_driver_that_has_not_yet_written_its_id_is_waited_for(tmp_path: Path) -> None:
     with hold(tmp_path, "new-1"):
         (tmp_path / "new-1.lock").write_bytes(b"")
         says = threading.Timer(0.01, (tmp_path / "new-1.lock").write_text, [str(os.getpid())])
@@ -88,7 +88,7 @@ def test_a_lock_file_that_says_nothing_sensible_is_held_by_some_process(tmp_path
 
 
 @pytest.mark.parametrize("run", ["old-1", "new-1"])
-def test_a_full_disk_is_told_and_the_run_is_free_when_there_is_room(full_disk: Path, run: str) -> None:
+def test_a_full_disk_is_reported_and_the_run_can_be_driven_once_there_is_room(full_disk: Path, run: str) -> None:
     with pytest.raises(LedgerFull, match="the disk is full; nothing that was written is lost"), hold(full_disk, run):
         raise AssertionError("was held")
     assert holder(full_disk, run) is None

@@ -147,7 +147,7 @@ def test_wherever_the_wire_is_cut_every_entry_is_written_once(
     assert wire.cuts - before == sum(cut is not None for cut in cuts)
 
 
-def test_what_was_committed_by_a_connection_that_still_lives_is_not_written_again(
+def test_entries_committed_by_a_living_connection_are_not_written_again(
     ledger: Ledger, nearby: Ledger, wire: Wire
 ) -> None:
     run, is_over = begin(nearby, "lingers"), threading.Event()

@@ -117,7 +117,7 @@ def columns(path: Path) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("old_home", written_with("models/*.json"), indirect=True)
-def test_what_runs_had_learned_is_what_a_new_one_begins_from(old_home: Path, mlcd: Mlcd) -> None:
+def test_a_new_run_starts_from_what_old_runs_learned(old_home: Path, mlcd: Mlcd) -> None:
     found = mlcd("models", "-o", "json").document
     assert {model["name"] for model in found["models"]} == {file.stem for file in old_home.glob("models/*.json")}
     assert found["unreadable"] == []
@@ -127,7 +127,7 @@ def test_what_runs_had_learned_is_what_a_new_one_begins_from(old_home: Path, mlc
 
 
 @pytest.mark.parametrize("old_home", written_with("calibrations/*.json"), indirect=True)
-def test_what_was_calibrated_then_is_not_paid_for_again(old_home: Path, mlcd: Mlcd) -> None:
+def test_an_old_calibration_is_not_paid_for_again(old_home: Path, mlcd: Mlcd) -> None:
     Path("job.yaml").write_text(f"name: tuned\n{FUNCTIONS.lstrip()}")
     assert mlcd("tune", "job.yaml", "--budget", "1", "--decide-only").code == 0
     assert newest(old_home).history.measurements == ()
