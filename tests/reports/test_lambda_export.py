@@ -133,7 +133,7 @@ def test_a_training_run_that_has_ended_exports_the_allocations_that_it_came_to()
 @pytest.mark.parametrize(
     ("on", "provenance", "words"),
     [
-        ("functions", Provenance.LIVE, "measured on this machine; .* nobody was billed"),
+        ("functions", Provenance.LIVE, "measured on this machine; .* nothing was billed"),
         ("functions:aws_lambda", Provenance.LIVE, "list prices for what was counted"),
         ("functions:simulated", Provenance.SIMULATED, "as the simulated run went, not measured"),
     ],

@@ -84,7 +84,7 @@ class OpenAi:
             return tuple(str(each["id"]) for each in json.loads(answer.body)["data"])
         except (ValueError, KeyError, TypeError):
             raise BackendError(
-                f"{self.url}/v1/models: the answer is not a list of models: is it OpenAI's API?"
+                f"{self.url}/v1/models: the answer is not a list of models: expected OpenAI's API"
             ) from None
 
     def targets(self, prompts: Prompts, seed: int = 0, vocab: int = 0, trace: Lengths | None = None) -> MakeTarget:

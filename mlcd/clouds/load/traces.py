@@ -44,11 +44,11 @@ def read_trace(path: Path, time_scale: float = 1.0) -> Trace:
     requests = sorted(_request(fields, where) for fields, where in _rows(path))
     if not requests:
         raise UserError(f"{path}: it has no request")
-    told = [lengths for _, lengths in requests if lengths]
-    if told and len(told) < len(requests):
+    given = [lengths for _, lengths in requests if lengths]
+    if given and len(given) < len(requests):
         raise UserError(f"{path}: some requests have numbers of tokens, others have none")
     times_s = tuple((time_s - requests[0][0]) * time_scale for time_s, _ in requests)
-    return Trace(Replay(times_s), tuple((each[0], each[1]) for each in told))
+    return Trace(Replay(times_s), tuple((each[0], each[1]) for each in given))
 
 
 def _rows(path: Path) -> Iterator[tuple[Mapping[str, object], str]]:

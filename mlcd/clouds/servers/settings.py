@@ -85,7 +85,7 @@ def _number(name: str, value: Knob, least: float) -> float:
 
 
 def server_cores(threads: int) -> set[int]:
-    """The cores for a server with so many threads, among those that this process may use."""
+    """The cores for a server with this many threads, among those that this process may use."""
     cores = sorted(os.sched_getaffinity(0))
     if threads > len(cores):
         raise UserError(f"knob threads = {threads}: there are {len(cores)} cores here")
@@ -93,7 +93,7 @@ def server_cores(threads: int) -> set[int]:
 
 
 def other_cores(threads: int) -> set[int]:
-    """The cores that a server with so many threads does not use; all cores if it uses all."""
+    """The cores that a server with this many threads does not use; all cores if it uses all."""
     cores = os.sched_getaffinity(0)
     return (cores - server_cores(threads)) or cores
 

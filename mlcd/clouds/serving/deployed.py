@@ -121,9 +121,9 @@ def _launched(
                 return _ended(book, order, began_s, started.outcome, started.detail)
             tell(f"ready: {started.url}")
             until_s = inf if order.lifetime_s is None else began_s + order.lifetime_s
-            goes_on = replace(started, alive=lambda: started.alive() and not stop())
-            for said in _watched(run.job, goes_on, book, until_s, every_s, tell):
-                again = _warn(run, m, said, tell, measure_again)
+            until_stopped = replace(started, alive=lambda: started.alive() and not stop())
+            for broken in _broken_caps(run.job, until_stopped, book, until_s, every_s, tell):
+                again = _warn(run, m, broken, tell, measure_again)
                 if again:
                     return _ended(book, order, began_s, Outcome.OK, "ended to be measured again")
             lives = started.alive()
@@ -162,27 +162,29 @@ def _knobs(job: Job, m: Measurement) -> dict[str, Knob]:
     return admitting(engine, dict(knobs_of(m.configuration)), admitted(job, m))
 
 
-def _watched(
+def _broken_caps(
     job: Job, started: Running, book: Book, until_s: float, every_s: float, tell: Tell
 ) -> Iterator[CapsBroken]:
     caps = service_of(job).caps
-    seen = watchable_caps(caps, started.read())
+    watched = watchable_caps(caps, started.read())
     for cap in caps:
-        if cap not in seen:
+        if cap not in watched:
             tell(f"{cap}: not watched, since the engine has no metric for it")
-    return watch_caps(seen, started.read, started.alive, book.clock, until_s, every_s)
+    return watch_caps(watched, started.read, started.alive, book.clock, until_s, every_s)
 
 
-def _warn(run: Run, m: Measurement, said: CapsBroken, tell: Tell, measure_again: bool) -> bool:
+def _warn(run: Run, m: Measurement, broken: CapsBroken, tell: Tell, measure_again: bool) -> bool:
     """Write a warning about broken caps to the ledger; return whether to measure again."""
     service, most = service_of(run.job), admitted(run.job, m)
     prompts = service.language.prompts if service.language is not None else None
     levels = [level for level in levels_of(m) if most is not None and level.concurrency <= most]
-    takes = replica(levels, service.caps, prompts.output_tokens) if prompts is not None and not prompts.file else None
-    words, more = f"the caps are broken: {said.words}", False
-    if takes is not None and said.rate is not None and said.rate > takes.rate:
+    capacity = (
+        replica(levels, service.caps, prompts.output_tokens) if prompts is not None and not prompts.file else None
+    )
+    words, more = f"the caps are broken: {broken.words}", False
+    if capacity is not None and broken.rate is not None and broken.rate > capacity.rate:
         words += (
-            f"; {format_rate(said.rate)} requests a second came, and one replica takes {format_rate(takes.rate)}: "
+            f"; {format_rate(broken.rate)} requests a second came, and one replica takes {format_rate(capacity.rate)}: "
             f"add replicas (mlcd replicas {run.name} --rate RATE)"
         )
     elif measure_again:

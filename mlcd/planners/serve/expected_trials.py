@@ -41,7 +41,7 @@ class Expectation:
 
     def __str__(self) -> str:
         if not self.chance:
-            return "no configuration is expected to meet what is asked"
+            return "no configuration is expected to meet the requirements"
         trials = "1 trial is" if self.median == 1 else f"{self.median} trials are"
         unlucky = f", {self.p90} if unlucky" if self.p90 > self.median else ""
         return f"{trials} expected to come within {WITHIN:.0%} of the best{unlucky}"

@@ -120,13 +120,13 @@ def _towards_first_success(
     if not allowed.any() and not trials:
         return Finish("the limits do not allow a single trial")
     if not allowed.any():
-        return Finish("no configuration is left to try, and none that was tried meets what is asked")
+        return Finish("no configuration is left to try, and none that was tried meets the requirements")
     tops = values[:, allowed].max(axis=1)
     if not tops.any():
         if trials >= PATIENCE:
-            return Finish(f"after {trials} trials no configuration is expected to meet what is asked")
+            return Finish(f"after {trials} trials no configuration is expected to meet the requirements")
         at = int(np.argmin(np.where(allowed, _excess(job, draws), np.inf)))
-        closest = "no configuration is expected to meet what is asked; this one comes closest"
+        closest = "no configuration is expected to meet the requirements; this one comes closest"
         return Probe(space.configurations[at], closest if len(space) > 1 else "the only configuration there is")
     scores = _sample_weights(draws, values) @ np.sqrt(values / np.where(tops > 0, tops, 1.0)[:, None])
     at = int(np.argmax(np.where(allowed, scores - 1e-9 * _price(space), -1.0)))

@@ -109,7 +109,7 @@ def read_folder(folder: Path) -> Recording:
 
 def _lines(path: Path, columns: tuple[str, ...], *, may_be_empty: bool = False) -> list[Line]:
     if not path.is_file():
-        raise RecordingError(f"{path}: no such file; the load tests beside it need it")
+        raise RecordingError(f"{path}: no such file; the load tests in this folder need it")
     lines = read_lines(path, columns)
     if not lines and not may_be_empty:
         raise RecordingError(f"{path}: it has no rows")

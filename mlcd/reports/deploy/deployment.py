@@ -119,13 +119,13 @@ class Deployment:
         """Notes on the files for this tool: whether their figures were measured on its server, memory, accuracy."""
         server = TARGETS[to].server
         if self.measured_on(server):
-            said = f"measured on {self.server}, with the settings of these files"
+            measured = f"measured on {self.server}, with the settings of these files"
         else:
-            said = (
+            measured = (
                 f"NOT CERTIFIED on {server}: rate and latency were measured elsewhere ({self.source}); "
                 f"measure it with mlcd serve MODEL --target {to}"
             )
-        return tuple(each for each in (said, self.memory(server)[1], self.accuracy) if each)
+        return tuple(each for each in (measured, self.memory(server)[1], self.accuracy) if each)
 
     def memory(self, server: str) -> tuple[float | None, str]:
         """GB of main memory for this server, and a note if it does not follow from a knob."""

@@ -228,36 +228,36 @@ def _export(
     *notes: str,
 ) -> Export:
     """Assemble an export. `text`: makes the main file from its header. `notes`: what to do before it can start."""
-    placed, said = deployment.placed(made, fields), [*_measured(deployment), *filter(None, notes)]
+    placed, remarks = deployment.placed(made, fields), [*_measured(deployment), *filter(None, notes)]
     chosen = f"Chosen by MLCD in run {deployment.run} ({deployment.source}): {deployment.sentence}"
-    top = "".join(f"# {words}\n" for words in (chosen, *placed, *said))
-    files = {main: text(top), "README.md": _readme(deployment, placed, said, start)}
+    top = "".join(f"# {words}\n" for words in (chosen, *placed, *remarks))
+    files = {main: text(top), "README.md": _readme(deployment, placed, remarks, start)}
     return Export(files, main, placed, "", start)
 
 
 def _measured(deployment: EngineDeployment) -> list[str]:
     """Notes on the load under which the caps hold."""
-    said = []
+    remarks = []
     if deployment.admitted is not None:
-        said.append(
+        remarks.append(
             f"The caps were measured with {deployment.admitted} concurrent requests: the engine admits no more, "
             "and others wait in its queue."
         )
     if (takes := deployment.takes) is not None:
-        said.append(
+        remarks.append(
             f"One replica can take {_digits(takes.rate):g} requests a second that arrive at random "
             f"({_digits(takes.closed_rate):g} were measured in a closed loop). For your traffic: mlcd replicas."
         )
-    return said
+    return remarks
 
 
-def _readme(deployment: EngineDeployment, placed: tuple[PlacedKnob, ...], said: list[str], start: str) -> str:
+def _readme(deployment: EngineDeployment, placed: tuple[PlacedKnob, ...], remarks: list[str], start: str) -> str:
     parts = [
         f"# {deployment.name}, as MLCD measured it",
         f"Run {deployment.run}: {deployment.sentence}.",
         f"These figures are {deployment.source}, with prompts of {deployment.language.prompts.input_tokens} tokens and "
         f"answers of {deployment.language.prompts.output_tokens}. They differ on other machines, versions or traffic.",
-        *said,
+        *remarks,
         f"Start it with `{start}`. It answers at http://HOST:{PORT}/v1.",
         "\n".join(["The place of every knob:", "", *(f"- {each}" for each in placed)]),
     ]

@@ -80,7 +80,7 @@ def _run_words(account: Account) -> str:
     if account.provenance is not Provenance.LIVE:
         return f"as the {account.provenance} run went, not measured"
     if account.job.on == "functions":
-        return "measured on this machine; the costs are AWS's list prices for it, and nobody was billed"
+        return "measured on this machine; the costs are AWS's list prices for it, and nothing was billed"
     return "measured as it ran; the costs are list prices for what was counted"
 
 

@@ -154,7 +154,7 @@ def accuracy_words(service: ServingTask, place: Configuration | None) -> str:
     """What is known about the accuracy at a configuration's precision; '' if the model is unchanged."""
     if place is None or service.counted is not Counted.REQUESTS or dict(knobs_of(place)).get("precision") != "int8":
         return ""
-    unchecked = "int8 was not checked: nobody compared its answers with the model's own; do it with --samples"
+    unchecked = "int8 was not checked: compare its answers with the model's own by --samples"
     return compared_words(service) or unchecked
 
 

@@ -248,7 +248,7 @@ def test_where_nothing_can_keep_the_cap_it_says_so_and_counts_nothing():
     world = random_world(Kind.DEVICE, 5)
     found = expected_trials(world.seen, world.job(caps=(Cap(Figure.P95, 1e-9),)), world.space, simulations=4)
     assert found.chance == 0
-    assert str(found) == "no configuration is expected to meet what is asked"
+    assert str(found) == "no configuration is expected to meet the requirements"
 
 
 @pytest.mark.night

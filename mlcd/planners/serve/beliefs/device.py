@@ -183,14 +183,14 @@ def _views(past: SeenFields, facts: ModelFacts) -> list[tuple[float, SeenFields,
     """(probability, seen fields, similarity, wide) of each hypothesis: the new model resembles some of the seen ones,
     none of them, or is unlike anything seen.
     """
-    nobody, like, chance = (
-        past.forgotten(),
+    without_seen, like, chance = (
+        past.without_models(),
         similarity(facts, past.facts),
         chance_records_are_sound(max(past.misfit, EXACT), USUAL_MISFIT),
     )
     views = [(chance * LIKE_SEEN, past, like, False), (chance * LIKE_NONE, past, like.ignored(), True)]
     views = views if past.facts else []
-    return [*views, (1.0 - sum(chance for chance, *_ in views), nobody, similarity(facts, ()), False)]
+    return [*views, (1.0 - sum(chance for chance, *_ in views), without_seen, similarity(facts, ()), False)]
 
 
 def _hypothesis(

@@ -151,7 +151,7 @@ class SeenFields:
     least_gb: float
     misfit: float
 
-    def forgotten(self) -> SeenFields:
+    def without_models(self) -> SeenFields:
         """The same without seen models."""
         return SeenFields((), self.time[:0], self.memory[:0], self.runs[:0], 0.0, PROFILE_SD, 0.0, 0.0)
 

@@ -82,6 +82,7 @@ WORK = Field(
 HELD = Field(np.log(0.1), Spread(1.5, 0.5), 0.1)
 EACH = Field(np.log(0.01), Spread(3.0, 1.0, bend=0.3), 0.3, (Noise(0.05, True, False), Noise(0.01, True, True)))
 TIME, MEMORY = (HOST, EMPTY, WORK), (HELD, EACH)
+"""The priors of the fields F, A and B of time, and of W and V of memory."""
 
 
 def basis(cells: Cells, spread: Spread) -> Floats:

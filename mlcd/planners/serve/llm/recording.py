@@ -169,7 +169,7 @@ def read_engines(folder: Path) -> EngineFolder:
 
 def _lines(path: Path, columns: tuple[str, ...]) -> list[Line]:
     if not path.is_file():
-        raise RecordingError(f"{path}: no such file; the load tests beside it need it")
+        raise RecordingError(f"{path}: no such file; the load tests in this folder need it")
     return read_lines(path, columns)
 
 
