@@ -5,13 +5,13 @@ from __future__ import annotations
 from mlcd_bench.paper.cloud import fastest, testbed
 from mlcd_bench.paper.entrants import HETERBO, NET_VALUE, OURS
 from mlcd_bench.paper.measures import advantages, at_least, median
-from mlcd_bench.paper.references import Drawn
+from mlcd_bench.paper.references import RandomProbes
 from mlcd_bench.paper.study import Case, Claim, Measured, Runs, Study, Unit
 from mlcd_bench.simulated import JOBS
 
 CASE = "fastest"
 PROBES = (1, 2, 3, 5, 8, 12, 20, 30)
-FEW, MANY = Drawn(PROBES[0]).label, Drawn(PROBES[-1]).label
+FEW, MANY = RandomProbes(PROBES[0]).label, RandomProbes(PROBES[-1]).label
 
 
 def _cases(seed: int) -> list[Case]:
@@ -28,14 +28,14 @@ def _scatter(runs: Runs, who: str) -> Measured:
 
 def _growth(runs: Runs, who: str) -> Measured:
     """The total with the most probes over that with the best number of probes, seed by seed."""
-    labels = [Drawn(k).label for k in PROBES]
+    labels = [RandomProbes(k).label for k in PROBES]
     best = min(labels, key=lambda label: median([r.total_hours for r in runs.of(CASE, label)]) or 0.0)
     return at_least(advantages(runs, CASE, best, MANY, "total_hours"), 1.0)
 
 
 def _worst_duel(runs: Runs, who: str) -> Measured:
     """The advantage over the best number of probes: 'in all cases' is as strong as this case."""
-    duels = [at_least(advantages(runs, CASE, who, Drawn(k).label, "total_hours"), 1.0) for k in PROBES]
+    duels = [at_least(advantages(runs, CASE, who, RandomProbes(k).label, "total_hours"), 1.0) for k in PROBES]
     return min(duels, key=lambda duel: duel.value if duel.value is not None else 0.0)
 
 
@@ -63,7 +63,7 @@ STUDY = Study(
     "Scenario 1 of those: the simulated ResNet on 1..100 c5.4xlarge, 3.75 h at best; 1 to 30 random probes. 'Each' is "
     "judged by the number of probes that does best against HeterBO. 'Wider' is 1.5 times and more.",
     _cases,
-    (*(Drawn(k) for k in PROBES), HETERBO, NET_VALUE),
+    (*(RandomProbes(k) for k in PROBES), HETERBO, NET_VALUE),
     CLAIMS,
     seeds=50,
 )

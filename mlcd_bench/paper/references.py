@@ -26,7 +26,7 @@ class Optimum:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RandomProbes:
     """A number of random probes, then the best of them."""
 
     probes: int

@@ -16,7 +16,7 @@ from mlcd_bench.paper import STUDIES, Outcome, Verdict, cloud, conclude, conduct
 from mlcd_bench.paper.cloud import LIMIT_FACTOR, favoured, finishes, optimum
 from mlcd_bench.paper.measures import advantages, at_least, at_most, every_run, keeps_limit, optimality
 from mlcd_bench.paper.model_sizes import LAYERS, spread
-from mlcd_bench.paper.references import Drawn, Optimum
+from mlcd_bench.paper.references import Optimum, RandomProbes
 from mlcd_bench.paper.study import Case, Runs
 from mlcd_bench.paper.three_scenarios import BUDGET, DEADLINE, FASTEST
 from mlcd_bench.problems import Problem
@@ -169,7 +169,7 @@ def test_the_limits_are_the_papers_and_as_tight_as_documented():
 
 def test_who_chooses_nothing_has_no_advantage_whatever_little_it_probed():
     problem = STUDIES["three-scenarios"].cases(0)[0].problem
-    rival = replace(Drawn(3).play(problem, 0), method="rival")
+    rival = replace(RandomProbes(3).play(problem, 0), method="rival")
     refused = replace(rival, method="ours", chosen=None, ratio=None, probing_hours=0.1, total_hours=0.1)
     runs = Runs(1, {("c", 0): problem}, {("c", "ours", 0): refused, ("c", "rival", 0): rival})
     assert advantages(runs, "c", "ours", "rival", "total_hours") == [0.0]
@@ -194,7 +194,7 @@ def test_a_claim_holds_is_smaller_or_does_not_hold():
 
 def test_six_random_probes_equal_the_method_random():
     problem = STUDIES["three-scenarios"].cases(1)[2].problem
-    assert replace(Drawn(6).play(problem, 1), method="random", certified=True) == replace(
+    assert replace(RandomProbes(6).play(problem, 1), method="random", certified=True) == replace(
         run(problem, "random", 1, Setting()), certified=True
     )
 

@@ -30,7 +30,7 @@ from mlcd_bench.baselines.serve.candidates import Mask, generator, over, untried
 from mlcd_bench.baselines.serve.falcon_trees import Tree, build_tree
 from mlcd_bench.baselines.serve.falcon_walk import Forest, Place, follow
 from mlcd_bench.baselines.serve.features import SeenValues, seen_values, shown
-from mlcd_bench.baselines.serve.gp_ei import drawn_best
+from mlcd_bench.baselines.serve.gp_ei import best_with_random_ties
 from mlcd_bench.baselines.serve.process import expected_improvement, posterior
 
 SPREAD = 0.2
@@ -61,7 +61,7 @@ class Falcon:
         place = follow(forest, open_)
         if place is not None:
             return _trial(forest, place, open_, rng)
-        pick = drawn_best(np.where(open_, _Belief.of(forest, 0).promises, -1.0), rng)
+        pick = best_with_random_ties(np.where(open_, _Belief.of(forest, 0).promises, -1.0), rng)
         return Probe(space.configurations[pick], "every region was searched: the most promising of what was pruned")
 
     def trees(self, job: Job, space: Space) -> tuple[Tree, ...]:
@@ -120,7 +120,7 @@ def _trial(forest: Forest, place: Place, open_: Mask, rng: np.random.Generator) 
         return Probe(configurations[best], f"{reason}; the best there for the seen models")
     belief = _Belief.of(forest, place.tree)
     inside = forest.deeper(place, belief.mu, inside & open_)
-    pick = drawn_best(np.where(inside, belief.promises, -1.0), rng)
+    pick = best_with_random_ties(np.where(inside, belief.promises, -1.0), rng)
     return Probe(configurations[pick], f"{reason}; the most promising of {int(inside.sum())} there")
 
 

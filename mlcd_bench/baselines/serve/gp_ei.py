@@ -32,7 +32,7 @@ class GpEi:
     seed: int = 0
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """The trial that promises most."""
+        """The trial with the largest expected improvement."""
         open_ = untried(job, space, history)
         if (end := over(job, history, open_)) is not None:
             return end
@@ -41,7 +41,7 @@ class GpEi:
             pick = int(rng.choice(np.flatnonzero(open_)))
             return Probe(space.configurations[pick], f"drawn at random, {len(rows) + 1} of {FIRST} to begin with")
         promises = improvements(job, space, history)
-        pick = drawn_best(np.where(open_, promises, -1.0), rng)
+        pick = best_with_random_ties(np.where(open_, promises, -1.0), rng)
         return Probe(space.configurations[pick], expectation(promises[pick]))
 
 
@@ -54,7 +54,7 @@ def improvements(job: Job, space: Space, history: History) -> Floats:
     return expected_improvement(mu + y.mean(), sigma, float(y.max()))
 
 
-def drawn_best(score: Floats, rng: np.random.Generator) -> int:
+def best_with_random_ties(score: Floats, rng: np.random.Generator) -> int:
     """The index of the largest score; of equals a random one."""
     return int(rng.choice(np.flatnonzero(score >= score.max() - 1e-12)))
 

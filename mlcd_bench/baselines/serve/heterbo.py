@@ -20,7 +20,7 @@ from mlcd.core.strategy import Probe, Step
 from mlcd.planners.serve.known_models import Knowledge
 from mlcd.planners.serve.nouns import knobs_of
 from mlcd_bench.baselines.serve.candidates import Mask, generator, over, untried
-from mlcd_bench.baselines.serve.gp_ei import drawn_best, expectation, improvements
+from mlcd_bench.baselines.serve.gp_ei import best_with_random_ties, expectation, improvements
 
 Type = tuple[str, ...]
 
@@ -40,7 +40,7 @@ class HeterBO:
         if (first := _first_of_a_type(space, history, open_)) is not None:
             return first
         promises = improvements(job, space, history)
-        pick = drawn_best(np.where(open_, promises / space.probe_usd, -1.0), generator(self.seed, history))
+        pick = best_with_random_ties(np.where(open_, promises / space.probe_usd, -1.0), generator(self.seed, history))
         return Probe(space.configurations[pick], f"{expectation(promises[pick])}, the most for its price")
 
 

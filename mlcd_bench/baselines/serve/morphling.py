@@ -21,7 +21,7 @@ from mlcd.core.strategy import Probe, Step
 from mlcd.planners.serve.known_models import KEPT, Knowledge
 from mlcd_bench.baselines.serve.candidates import generator, over, untried
 from mlcd_bench.baselines.serve.features import SeenValues, points, seen_values, shown
-from mlcd_bench.baselines.serve.gp_ei import drawn_best, expectation
+from mlcd_bench.baselines.serve.gp_ei import best_with_random_ties, expectation
 from mlcd_bench.baselines.serve.meta_model import MetaModel
 from mlcd_bench.baselines.serve.process import expected_improvement, posterior
 
@@ -38,7 +38,7 @@ class Morphling:
     seed: int = 0
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """The trial that promises most."""
+        """The trial with the largest expected improvement."""
         open_ = untried(job, space, history)
         if (end := over(job, history, open_)) is not None:
             return end
@@ -46,10 +46,10 @@ class Morphling:
         meta = _meta_model(seen_values(self.knowledge, job, space))
         rows, y = shown(job, space, history)
         if not rows:
-            pick = drawn_best(np.where(open_, meta.expected, -np.inf), rng)
+            pick = best_with_random_ties(np.where(open_, meta.expected, -np.inf), rng)
             return Probe(space.configurations[pick], "the best by the meta-model of the seen models")
         promises = _improvements(meta, x, rows, y)
-        pick = drawn_best(np.where(open_, promises, -1.0), rng)
+        pick = best_with_random_ties(np.where(open_, promises, -1.0), rng)
         return Probe(space.configurations[pick], expectation(promises[pick]))
 
 

@@ -24,7 +24,7 @@ LENGTHS_SPECS = (0.25, 0.5, 1.0, 2.0)
 VARIANCES = (0.5, 1.0, 2.0)
 
 TYPICAL_SCALE = 1.0
-"""Of log rates, where there is nothing to learn it from: the rates of a job differ by several times."""
+"""Standard deviation of log rates if it cannot be estimated: the rates of a job differ by several times."""
 
 
 def features(space: Space) -> Floats:

@@ -1,4 +1,4 @@
-"""A job that is run on markets: on time whatever the spot market does, within its budget, the same after a stop."""
+"""A job on spot markets: on time whatever they do, within its budget, and the same after a stop."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def begun(asked: Job, ledger: Ledger | None = None, before: tuple[Rental, ...] =
 
 @dataclass(frozen=True)
 class WithoutOnDemand(Simulated):
-    """In these zones no on-demand machines can be had until so many hours after the beginning."""
+    """In these zones no on-demand machines are available for the first hours."""
 
     missing: Mapping[str, float] = field(default_factory=dict)
 
@@ -76,7 +76,7 @@ def run(
     book: Book | None = None,
     missing: Mapping[str, float] = MappingProxyType({}),
 ) -> Account:
-    """Search and run it; the account at the end."""
+    """Search and run the job; returns the account at the end."""
     book = book or begun(asked)
     assert isinstance(book.clock, VirtualClock)
     profiler = TrainingProfiler(WithoutOnDemand(book.clock, seed, weather, missing))
@@ -96,7 +96,7 @@ weathers = st.builds(
 
 
 @given(st.sampled_from(POLICIES), st.integers(0, 1_000), weathers, st.floats(1.0, 2.5), st.booleans(), st.booleans())
-def test_a_certified_job_is_on_time_and_within_its_budget(policy, seed, weather, ratio, checkpoints, has_budget):
+def test_a_certified_job_keeps_its_deadline_and_budget(policy, seed, weather, ratio, checkpoints, has_budget):
     on_demand = run(job(1_000.0), OnDemandOnly(), seed, weather)
     decision = on_demand.decision
     assert decision is not None
@@ -115,22 +115,22 @@ def test_a_certified_job_is_on_time_and_within_its_budget(policy, seed, weather,
         assert budget_usd is None or account.history.spent_usd <= budget_usd
 
 
-def test_spot_machines_are_cheaper_than_on_demand_where_they_can_be_had():
+def test_available_spot_machines_are_cheaper_than_on_demand():
     calm = Weather(launch_failure=0.0, spot_up_h=1e6, spot_down_h=1e-6)
     dear, cheap = (run(job(100.0), policy, 1, calm).history for policy in (OnDemandOnly(), UniformProgress()))
     assert sum(m.usd for m in cheap.runs) == pytest.approx(sum(m.usd for m in dear.runs) / 3, rel=0.05)
     assert {rental.market.spot for rental in cheap.rentals} == {True}
 
 
-def test_without_a_deadline_spot_machines_are_waited_for_but_not_for_ever():
+def test_without_a_deadline_the_wait_for_spot_machines_is_limited():
     none = Weather(launch_failure=0.0, spot_up_h=1e-6, spot_down_h=1e6)
     history = run(job(None), Greedy(), 1, none).history
     assert history.runs[-1].outcome is Outcome.OK
     assert not history.rentals[-1].market.spot
 
 
-def test_spot_machines_that_the_guard_would_never_allow_are_not_waited_for() -> None:
-    """A box had shown it: without checkpoints and a deadline a job waited for half of its time, and went on demand."""
+def test_a_job_does_not_wait_for_spot_machines_that_the_guard_forbids() -> None:
+    """Regression: without checkpoints and a deadline a job waited for half of its time, then went on demand."""
     account = run(job(None, checkpoints=False), CostToGo(), 1, Weather(launch_failure=0.0))
     assert account.history.rentals[0].began_s == pytest.approx(account.searched.elapsed_s)
     assert not account.history.rentals[0].market.spot
@@ -138,7 +138,7 @@ def test_spot_machines_that_the_guard_would_never_allow_are_not_waited_for() -> 
 
 @dataclass(frozen=True)
 class Watched(RunOnMarket):
-    """Notes, at every decision after a wait, whether a spot machine might be taken now."""
+    """Records at every decision after a wait whether the guard allows a spot machine."""
 
     after_waits: list[bool] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -154,8 +154,8 @@ class Watched(RunOnMarket):
 
 @pytest.mark.parametrize("policy", [CostToGo(), Greedy()])
 @pytest.mark.parametrize("hours", [1.5, 2.0, 3.0])
-def test_after_a_wait_a_spot_machine_may_still_be_taken(policy: Policy, hours: float) -> None:
-    """A box had shown it: a job waited until no spot machine was in time any more, and went on demand."""
+def test_after_a_wait_the_guard_still_allows_a_spot_machine(policy: Policy, hours: float) -> None:
+    """Regression: a job waited until no spot machine was in time any more, then went on demand."""
     weather = Weather(launch_failure=0.0, spot_up_h=0.3, spot_down_h=0.6)
     asked = replace(job(hours), work_samples=5e6)
     book = begun(asked)
@@ -168,7 +168,7 @@ def test_after_a_wait_a_spot_machine_may_still_be_taken(policy: Policy, hours: f
     assert watched.after_waits or hours < 3
 
 
-def test_a_zone_without_machines_is_asked_less_and_less_often():
+def test_a_zone_without_machines_is_tried_less_and_less_often():
     none = Weather(launch_failure=0.0, spot_up_h=1e-6, spot_down_h=1e6)
     rentals = [each for each in run(job(None), Greedy(), 1, none).history.rentals if each.market.zone == ZONES[0]]
     pauses = [later.began_s - before.ended_s for before, later in pairwise(rentals)]
@@ -177,7 +177,7 @@ def test_a_zone_without_machines_is_asked_less_and_less_often():
 
 
 @pytest.mark.parametrize("stopped_after", [1, 3, 6])
-def test_a_run_that_is_stopped_goes_on_as_if_nothing_had_happened(stopped_after):
+def test_a_stopped_run_resumes_with_the_same_launches(stopped_after):
     asked, weather, policy = job(40.0), Weather(launch_failure=0.0, spot_up_h=1.0, spot_down_h=2.0), UniformProgress()
     undisturbed = run(asked, policy, 3, weather)
     book = begun(asked)
@@ -204,7 +204,7 @@ def test_waiting_is_in_the_ledger_with_its_reason():
     assert all(entry.because for entry in waited)
 
 
-def test_what_is_spent_is_what_the_markets_cost():
+def test_spending_equals_the_prices_of_the_markets():
     asked = job(40.0)
     account = run(asked, UniformProgress(), 5, Weather(launch_failure=0.0, spot_up_h=3.0, spot_down_h=2.0))
     rents = {replace(rental.market, usd_per_hour=0.0) for rental in account.history.rentals}
@@ -216,7 +216,7 @@ def test_what_is_spent_is_what_the_markets_cost():
             assert m.usd == 0.0
 
 
-def test_a_run_tells_where_it_was_rented_and_what_that_saved():
+def test_a_run_shows_where_it_was_rented_and_what_that_saved():
     account = run(job(40.0), UniformProgress(), 5, Weather(launch_failure=0.0, spot_up_h=3.0, spot_down_h=2.0))
     shown = PLANNER.additions(account)
     assert shown is not None
@@ -247,7 +247,7 @@ def test_a_run_tells_where_it_was_rented_and_what_that_saved():
     assert (most_left[-1].x, most_left[-1].y) == (40.0 * HOUR_S - STARTUP_LIMIT_S, 0.0)
 
 
-def test_work_that_no_checkpoint_held_is_left_again():
+def test_work_since_the_last_checkpoint_is_lost_and_shown():
     account = run(
         job(60.0, checkpoints=False), Greedy(), 5, Weather(launch_failure=0.0, spot_up_h=1.0, spot_down_h=2.0)
     )
@@ -263,7 +263,7 @@ def test_work_that_no_checkpoint_held_is_left_again():
     assert "of work lost" in shown.facts[0].hint
 
 
-def test_a_long_job_on_the_simulated_cloud_loses_no_more_work_than_the_guard_counts_on() -> None:
+def test_a_long_simulated_job_loses_no_more_work_than_the_guard_assumes() -> None:
     asked = replace(job(120.0), work_samples=400e6)
     account = run(asked, Greedy(), 5, Weather(launch_failure=0.0, spot_up_h=3.0, spot_down_h=1.0))
     runs = [m for m in account.history.runs if m.outcome is Outcome.PREEMPTED]
@@ -272,12 +272,12 @@ def test_a_long_job_on_the_simulated_cloud_loses_no_more_work_than_the_guard_cou
     assert max(m.seconds - m.startup_s - m.samples_done / rate for m in runs) <= 1.05 * CHECKPOINT_EVERY_S
 
 
-def test_a_run_that_was_rented_on_no_market_tells_nothing_of_them():
+def test_a_run_without_markets_shows_nothing_about_them():
     assert PLANNER.additions(begun(job(40.0)).account) is None
 
 
 def test_all_of_a_late_deadline_is_used() -> None:
-    """A box had shown that a short job went on demand although there were hours left."""
+    """Regression: a short job went on demand although there were hours left."""
     down = Weather(launch_failure=0.0, spot_up_h=1e-6, spot_down_h=1e6)
     history = run(job(30.0), Greedy(), 1, down).history
     assert history.elapsed_s > 0.8 * 30.0 * HOUR_S
@@ -292,7 +292,7 @@ def before(zone: str, came: bool, ago_h: float, nodes: int = 2, *, spot: bool = 
     return Rental(Market(zone, spot, 1.0, "us-east-1"), ended_s, ended_s, came, outcome, "g5.xlarge", nodes)
 
 
-def test_the_next_zone_is_asked_at_once_where_one_has_no_on_demand_machines() -> None:
+def test_the_next_zone_is_tried_at_once_if_one_has_no_on_demand_machines() -> None:
     history = run(job(100.0), OnDemandOnly(), 1, NO_SPOT, missing={ZONES[0]: 1e6}).history
     refused, came = history.rentals
     assert [each.market.zone for each in history.rentals] == [*ZONES[:2]]
@@ -300,7 +300,7 @@ def test_the_next_zone_is_asked_at_once_where_one_has_no_on_demand_machines() ->
     assert came.began_s == pytest.approx(refused.ended_s)
 
 
-def test_on_demand_machines_that_no_zone_has_are_asked_for_at_every_step_until_they_come() -> None:
+def test_missing_on_demand_machines_are_tried_at_every_step_until_they_come() -> None:
     account = run(job(100.0), OnDemandOnly(), 1, NO_SPOT, missing=dict.fromkeys(ZONES, 3.0))
     assert account.ended is not None
     assert account.ended.finished
@@ -310,8 +310,8 @@ def test_on_demand_machines_that_no_zone_has_are_asked_for_at_every_step_until_t
 
 
 @pytest.mark.parametrize("policy", [Greedy(), CostToGo()])
-def test_time_is_kept_for_on_demand_machines_that_an_earlier_run_was_refused(policy: Policy) -> None:
-    """Without it the job goes on demand at the last moment, finds none for hours, and is late."""
+def test_time_is_reserved_if_an_earlier_run_found_no_on_demand_machines(policy: Policy) -> None:
+    """Otherwise the job goes on demand at the last moment, finds no machines for hours, and is late."""
     alone = run(job(1_000.0), OnDemandOnly(), 1, NO_SPOT)
     assert alone.decision is not None
     assert alone.decision.forecast is not None
@@ -330,7 +330,7 @@ def test_time_is_kept_for_on_demand_machines_that_an_earlier_run_was_refused(pol
     assert first[1] < first[0] - 3 * HOUR_S
 
 
-def test_a_zone_that_refused_an_earlier_run_a_moment_ago_is_in_its_pause() -> None:
+def test_a_zone_without_machines_for_an_earlier_run_is_paused() -> None:
     calm = Weather(launch_failure=0.0, spot_up_h=1e6, spot_down_h=1e-6)
     asked = job(100.0)
     earlier_launches = tuple(before(zone, False, ago_h) for zone in ZONES[:2] for ago_h in (1.0, 0.9, 0.7, 0.3, 0.0))
@@ -344,18 +344,18 @@ def test_a_zone_that_refused_an_earlier_run_a_moment_ago_is_in_its_pause() -> No
     ("nodes", "came", "tells"),
     [(1, True, False), (2, True, True), (4, True, True), (1, False, True), (2, False, True), (4, False, False)],
 )
-def test_more_nodes_that_came_and_fewer_that_did_not_tell_of_ours(nodes: int, came: bool, tells: bool) -> None:
+def test_more_nodes_that_came_and_fewer_that_did_not_are_informative(nodes: int, came: bool, tells: bool) -> None:
     history = History(rentals_before=(before(ZONES[0], came, 1.0, nodes),))
     assert bool(informative_launches(SPACE.configurations[0], SPACE, history, spot=True)) is tells
 
 
-def test_what_no_zone_of_a_region_had_none_of_ours_had() -> None:
+def test_a_failed_launch_in_a_region_counts_for_all_its_zones() -> None:
     history = History(rentals_before=(before("", False, 1.0, spot=False), before("", True, 0.5, spot=False)))
     rentals = informative_launches(SPACE.configurations[0], SPACE, history, spot=False)
     assert [each.market.zone for each in rentals] == [*ZONES]
 
 
-def test_a_machine_that_was_held_tells_of_the_whole_time() -> None:
+def test_a_held_machine_is_an_observation_of_the_whole_time() -> None:
     held = replace(before(ZONES[0], True, 2.0), began_s=-10.0 * HOUR_S, outcome=Outcome.PREEMPTED)
     up, down = observations_from([held]).spells_of(ZONES[0])
     assert (up.from_h, up.to_h) == (-10.0, -2.0)
@@ -369,7 +369,7 @@ def decided(asked: Job, earlier: tuple[Rental, ...]) -> Account:
     return book.account
 
 
-def test_a_certificate_says_what_it_counts_on_where_on_demand_machines_were_refused() -> None:
+def test_a_certificate_states_its_condition_if_on_demand_launches_failed() -> None:
     always = [before(zone, True, ago_h / 4, spot=False) for ago_h in range(4 * 24 * 7) for zone in ZONES[1:]]
     refused = [before(zone, False, 7 * 24.0 + 1, spot=False) for zone in ZONES]
     shown = PLANNER.additions(decided(job(400.0, 1_000.0), (*refused, *always)))
@@ -383,7 +383,7 @@ def test_a_certificate_says_what_it_counts_on_where_on_demand_machines_were_refu
     assert (expected, budget) == ("99 % are expected to be", "the budget holds regardless")
 
 
-def test_a_certificate_says_if_too_little_time_is_left_for_scarce_machines() -> None:
+def test_a_certificate_says_if_its_confidence_cannot_be_promised() -> None:
     earlier = (before(ZONES[0], False, 2.0, spot=False), before(ZONES[1], True, 1.0, spot=False))
     shown = PLANNER.additions(decided(job(40.0), earlier))
     assert shown is not None
@@ -394,13 +394,13 @@ def test_a_certificate_says_if_too_little_time_is_left_for_scarce_machines() -> 
     assert none.facts[0].hint == "none had any when last asked"
 
 
-def test_a_certificate_says_nothing_of_machines_that_nobody_was_refused() -> None:
+def test_a_certificate_has_no_condition_if_no_on_demand_launch_failed() -> None:
     assert PLANNER.additions(decided(job(40.0), (before(ZONES[1], True, 1.0, spot=False),))) is None
 
 
 @dataclass(frozen=True)
 class HangsOnSpot:
-    """A simulated cloud on whose spot machines the job hangs: it says so on and on, or is silent until it is ended."""
+    """A simulated cloud on whose spot machines the job hangs: with reports of a stall, or silently."""
 
     cloud: Simulated
     after: int
@@ -432,7 +432,7 @@ class HangsOnSpot:
 
 
 @given(st.sampled_from(POLICIES), st.integers(0, 1_000), st.integers(0, 40), st.booleans(), st.floats(1.0, 2.5))
-def test_a_job_that_hangs_on_spot_machines_is_on_time(policy, seed, after, silent, ratio):
+def test_a_job_that_hangs_on_spot_machines_meets_its_deadline(policy, seed, after, silent, ratio):
     calm = Weather(launch_failure=0.0, spot_up_h=1e6, spot_down_h=1e-6)
     book = begun(job(1_000.0))
     on_demand = run(job(1_000.0), OnDemandOnly(), seed, calm, book)
@@ -453,8 +453,8 @@ def test_a_job_that_hangs_on_spot_machines_is_on_time(policy, seed, after, silen
     assert book.account.history.elapsed_s <= asked.goal.deadline_s
 
 
-def test_a_zone_that_has_just_taken_its_machines_back_is_not_asked_at_once() -> None:
-    """A box had shown it: between a loss and the next decision a moment passes on a real clock."""
+def test_a_zone_is_not_tried_at_once_after_a_preemption() -> None:
+    """Regression: on a real clock, some time passes between a preemption and the next decision."""
     asked, weather = job(40.0), Weather(launch_failure=0.0, spot_up_h=1.0, spot_down_h=2.0)
     book = begun(asked)
     assert isinstance(book.clock, VirtualClock)
