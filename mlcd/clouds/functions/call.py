@@ -81,21 +81,21 @@ class CloudCall(Call):
         bucket: Any,
         until: float,
         deployed: Sequence[Deployed],
-        asked_here: Callable[[], tuple[int, int]],
-        asked_there: Requests,
+        requests_here: Callable[[], tuple[int, int]],
+        requests_of_functions: Requests,
         refused: Callable[[Any], str] = lambda future: "",
     ) -> None:
         super().__init__(futures, bucket, refused)
         self._called_at, self._until, self.deployed = time.time(), until, deployed
-        self._asked_here, self._asked_there = asked_here, asked_there
+        self._requests_here, self._requests_of_functions = requests_here, requests_of_functions
 
     def bucket_requests(self) -> Requests:
         """Requests of this process since the last call; and of its functions, the first time."""
-        asked_there, self._asked_there = self._asked_there, Requests()
-        return asked_there.plus(Requests(*self._asked_here()))
+        requests_of_functions, self._requests_of_functions = self._requests_of_functions, Requests()
+        return requests_of_functions.plus(Requests(*self._requests_here()))
 
     def billed_s(self, number: int, answer: Answer | None, now: float, *, abandoned: bool = True) -> float:
-        """Seconds that a function is billed for, at the most."""
+        """The most seconds that a function is billed for."""
         latest = max(now, self._until) if answer is None and abandoned else now
         return billed_on_cloud_s(answer, self._called_at, latest)
 

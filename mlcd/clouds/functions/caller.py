@@ -76,7 +76,7 @@ class Caller:
             else:
                 self._executor = _cloud_executor(lithops, platform)
                 self._refused = lithops_internals.record_refusals(self._executor)
-                self._asked = lithops_internals.count_requests(self.bucket, self.journal.requested)
+                self._count_requests = lithops_internals.count_requests(self.bucket, self.journal.requested)
 
     @property
     def bucket(self) -> Any:
@@ -149,9 +149,11 @@ class Caller:
         if self._platform == LOCALHOST:
             return Call(futures, self._executor.internal_storage, self._has_died)
         deployed, self._deployed = self._deployed, []
-        asked = Requests(len(futures) * PUTS + (0 if self._called else ENDING_PUTS), len(futures) * GETS)
+        requests = Requests(len(futures) * PUTS + (0 if self._called else ENDING_PUTS), len(futures) * GETS)
         self._called = True
-        return CloudCall(futures, self._executor.internal_storage, until, deployed, self._asked, asked, self._refused)
+        return CloudCall(
+            futures, self._executor.internal_storage, until, deployed, self._count_requests, requests, self._refused
+        )
 
     def end(self, call: Call, used: Bill) -> None:
         """Close a call: record its usage, and kill functions that still run if they are on this machine."""

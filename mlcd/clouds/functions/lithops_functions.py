@@ -245,8 +245,8 @@ class LithopsFunctions:
             allocation_at(launch.configuration),
             prewarmed.group.workers.orders.allocation,
         )
-        asked = (run, work.trials, work.done + 1, where) if work is not None else None
-        if asked != (prewarmed.run, (prewarmed.trial,), prewarmed.epoch, called) or prewarmed.group.call is None:
+        wanted = (run, work.trials, work.done + 1, where) if work is not None else None
+        if wanted != (prewarmed.run, (prewarmed.trial,), prewarmed.epoch, called) or prewarmed.group.call is None:
             self.close()
             return None
         self.prewarmed = None

@@ -196,8 +196,8 @@ def _reported(work: Work) -> Work:
             known = words if isinstance(error, MlcdError) else f"{type(error).__name__}: {words}"
             of_job = not isinstance(error, MlcdError | OutOfTime)
             report = {"error": known, "final": final, "of_job": of_job, "log": traceback.format_exc()}
-        asked = {"requests": order.get("requests", 0), "puts": order.get("puts", 0)}
-        return {**report, **asked, "ended_at": time.time()}
+        counts = {"requests": order.get("requests", 0), "puts": order.get("puts", 0)}
+        return {**report, **counts, "ended_at": time.time()}
 
     return run
 

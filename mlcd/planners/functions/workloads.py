@@ -84,18 +84,18 @@ class Dataset(Protocol):
 
 def trainer(model: str, data: str, folder: str = "", **hyperparameters: float) -> Trainer:
     """The model of that name, for data of that name. The learning rate is none of its hyperparameters."""
-    shown = dataset(data, folder)
+    source = dataset(data, folder)
     build = _class("model", model, folder, MODELS)
     _check_taken(model, build, hyperparameters)
-    found: Trainer = _built("model", model, Trainer, lambda: build(shown.shape, shown.classes, **hyperparameters))
-    return found
+    built: Trainer = _built("model", model, Trainer, lambda: build(source.shape, source.classes, **hyperparameters))
+    return built
 
 
 def dataset(data: str, folder: str = "") -> Dataset:
     """The data of that name."""
     build = _class("data", data, folder, DATA)
-    found: Dataset = _built("data", data, Dataset, build)
-    return found
+    built: Dataset = _built("data", data, Dataset, build)
+    return built
 
 
 def sizes_mb(model: str, data: str, samples: int, folder: str = "") -> tuple[float, float]:
@@ -138,18 +138,18 @@ def _check_taken(model: str, build: Any, hyperparameters: Mapping[str, float]) -
 
 def _built(what: str, name: str, protocol: type, build: Callable[[], Any]) -> Any:
     try:
-        found = build()
+        built = build()
     except MlcdError:
         raise
     except Exception as error:  # whatever the user's own code does
         words = " ".join(str(error).split())
         raise UserError(f"{what} '{name}' cannot be built: {type(error).__name__}: {words}") from error
     wanted = (each for each in vars(protocol) if not each.startswith("_"))
-    if missing := [each for each in wanted if not hasattr(found, each)]:
+    if missing := [each for each in wanted if not hasattr(built, each)]:
         raise UserError(
             f"{what} '{name}' lacks {', '.join(missing)}: see mlcd.planners.functions.workloads.{protocol.__name__}"
         )
-    return found
+    return built
 
 
 @cache

@@ -22,10 +22,10 @@ NodesOfType = tuple[int, int]
 """The index of a machine type in the space, and a number of nodes."""
 
 
-def with_fixed_plan(space: Space, asked: PlannedTraining) -> Space:
+def with_fixed_plan(space: Space, planned: PlannedTraining) -> Space:
     """The space with the best plan alone, on the nodes where it probably fits memory; on all nodes if it fits none."""
-    space = plan_space(space, asked)
-    losses, fitting = _losses_and_fits(space, asked)
+    space = plan_space(space, planned)
+    losses, fitting = _losses_and_fits(space, planned)
     every = {nodes for each in losses.values() for nodes in each}
     best = min(losses, key=lambda plan: sum(losses[plan].get(nodes, UNFIT) for nodes in every))
     kept = fitting[best] or set(losses[best])
@@ -34,14 +34,14 @@ def with_fixed_plan(space: Space, asked: PlannedTraining) -> Space:
 
 
 def _losses_and_fits(
-    space: Space, asked: PlannedTraining
+    space: Space, planned: PlannedTraining
 ) -> tuple[dict[TrainingPlan, dict[NodesOfType, float]], dict[TrainingPlan, set[NodesOfType]]]:
     """For each plan: the expected log of its time over the best plan's, by nodes; and the nodes that it fits."""
     losses: dict[TrainingPlan, dict[NodesOfType, float]] = defaultdict(dict)
     fitting: dict[TrainingPlan, set[NodesOfType]] = defaultdict(set)
     for i, choice in enumerate(space.choices):
         part = replace(space, choices=(choice,))
-        sample_s, chance = expected_in(part, asked)
+        sample_s, chance = expected_in(part, planned)
         for n in choice.nodes:
             rows = np.flatnonzero(part.nodes == n)
             likely = rows[chance[rows] >= CALLED_FITTING]

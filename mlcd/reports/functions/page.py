@@ -18,13 +18,13 @@ def cards(story: Story) -> list[Card]:
     """The key figures in words."""
     probing = sum(m.usd for m in story.account.history.measurements)
     calibrating = f"{counted(len(story.probes), 'probe')}, {format_duration(story.search.elapsed_s)}"
-    found = [*_planned_cards(story), ("Calibration", format_usd(probing), calibrating)]
+    figures = [*_planned_cards(story), ("Calibration", format_usd(probing), calibrating)]
     if path := best_path(story.account):
         last = path[-1].epoch
         assert last is not None, "a path is made of epochs"
         whose = f"trial {last.trial}, " if functions_task(story.job).tuning is not None else ""
-        found.append(("Best loss" if whose else "Loss", f"{last.loss:.4g}", f"{whose}after epoch {last.number}"))
-    return [*found, *limit_cards(story)]
+        figures.append(("Best loss" if whose else "Loss", f"{last.loss:.4g}", f"{whose}after epoch {last.number}"))
+    return [*figures, *limit_cards(story)]
 
 
 def _planned_cards(story: Story) -> list[Card]:
