@@ -213,4 +213,4 @@ def test_a_run_says_the_first_mistake_and_how_many_there_are(tmp_path: Path):
         load_job(path)
     first = f"{path}:2:3: work 'many': expected a positive number, such as 60M, 1.2B or 50000"
     assert str(refused.value) == first
-    assert failure(refused.value) == (2, f"{first} (and 2 more: mlcd check {path})")
+    assert failure(refused.value) == (2, f"{first} (2 more mistakes: mlcd check {path})")
