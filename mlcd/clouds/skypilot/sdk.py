@@ -50,7 +50,7 @@ def load_sky() -> ModuleType:
 
 def require_sky() -> None:
     """Raise the one-line hint if SkyPilot is not installed, without importing it."""
-    if find_spec("sky") is None:
+    if sys.modules.get("sky") is None and find_spec("sky") is None:
         raise MissingExtra("the skypilot backend", "skypilot")
 
 
