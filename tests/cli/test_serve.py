@@ -91,6 +91,14 @@ def test_a_language_model_is_served_by_tokens(mlcd: Mlcd, tmp_path: Path) -> Non
     assert broken.code == 3
 
 
+def test_no_export_is_named_for_a_recorded_language_model_since_none_is_possible(mlcd: Mlcd, tmp_path: Path) -> None:
+    on = f"recorded:{write_language(tmp_path / 'llm')}"
+    told = mlcd("serve", "small", "--on", on, "--itl-p95", "60ms", "--trials", "4")
+    assert told.code == 0
+    assert "mlcd export" not in told.out
+    assert "A recording has no model to deploy" in told.out
+
+
 def test_a_service_is_exported_and_not_launched(mlcd: Mlcd, recorded: str) -> None:
     told = mlcd("serve", "net_a", "--on", recorded, "--trials", "2")
     assert "mlcd export" in told.out

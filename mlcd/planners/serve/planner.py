@@ -25,7 +25,7 @@ from mlcd.planners.serve.caps import check_figures
 from mlcd.planners.serve.expected_trials import expected_trials
 from mlcd.planners.serve.grey_box import GreyBox
 from mlcd.planners.serve.known_models import Anatomy, Kind, Knowledge, knowledge_bases
-from mlcd.planners.serve.nouns import QUANTILES, Figure, KnobTable, figures_shown, service_of
+from mlcd.planners.serve.nouns import QUANTILES, Counted, Figure, KnobTable, figures_shown, service_of
 from mlcd.planners.serve.recordings import read_folder
 from mlcd.planners.serve.space import default_knobs
 
@@ -120,7 +120,10 @@ class Serve(Planner):
 
     def next_step(self, run: str, job: Job) -> str:
         """How to deploy what was chosen."""
-        if (language := service_of(job).language) is None:
+        service = service_of(job)
+        if (language := service.language) is None and service.counted is Counted.TOKENS:
+            return "A recording has no model to deploy, so nothing is exported; deploy yours with these settings"
+        if language is None:
             return f"Deploy it: mlcd export {run} --to kserve|triton|mlserver|compose"
         if language.engine.runs_already:
             return f"How many of it your traffic needs: mlcd replicas {run} --rate 40"
