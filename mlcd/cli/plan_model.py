@@ -88,7 +88,8 @@ def job_of_model(job_path: Path | None, options: Mapping[str, Any]) -> Job | Non
 
 def _job(options: Mapping[str, Any]) -> Job:
     path = Path(options["model"]).absolute()
-    if not path.exists() and re.fullmatch(HUB, name := options["model"]):
+    name = options["model"]
+    if not path.exists() and path.suffix != ".json" and re.fullmatch(HUB, name):
         fetch = f"hf download {name} {FILE} --local-dir ."
         raise UserError(f"{name}: no such file; if it is a model of the hub, fetch its config first: {fetch}")
     sequence = options["sequence"] or _usual_sequence(path)

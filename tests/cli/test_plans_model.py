@@ -76,6 +76,13 @@ def test_a_size_that_is_no_number_is_named(plan: Any):
     assert asked.err.strip().endswith("model.json: hidden_size '512 wide': expected a number")
 
 
+def test_a_path_of_a_config_that_is_missing_is_no_model_of_the_hub(mlcd: Any):
+    asked = mlcd("plan", "--model", "llama/config.json", "--tokens", "4M")
+    assert asked.code == 2
+    assert "llama/config.json: no such file" in asked.err
+    assert "hf download" not in asked.err
+
+
 def test_a_model_of_the_hub_has_to_be_fetched_first(mlcd: Any):
     asked = mlcd("plan", "--model", "meta-llama/Llama-3.1-8B", "--tokens", "4M")
     assert asked.code == 2
