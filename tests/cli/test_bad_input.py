@@ -77,6 +77,7 @@ def test_a_mistake_in_the_job_file_is_one_line(
         ("{instances: [zz9.*]}", "no instance matches 'zz9.*': "),
         ("{instances: h100}", "no instance matches 'h100', which is a GPU; types that have it: p5.4xlarge"),
         ("{instances: p3.2xlrage}", "no instance matches 'p3.2xlrage': did you mean p3.2xlarge"),
+        ("{instances: [g5.xlarge, p3.2xlrage]}", "no instance matches 'p3.2xlrage': did you mean p3.2xlarge"),
         ("{method: hetrbo}", "unknown method 'hetrbo': did you mean 'heterbo'?"),
     ],
 )

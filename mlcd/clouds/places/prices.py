@@ -19,7 +19,7 @@ from mlcd.core.job import Job
 from mlcd.core.market import Market
 from mlcd.core.planner import DEFAULT_PLANNER
 from mlcd.planners.train.market.expected_cost import with_expected_spot_costs
-from mlcd.planners.train.space import accelerators_of, spot_of
+from mlcd.planners.train.space import accelerators_of, check_instances, spot_of
 
 
 def cloud_and_region(job: Job) -> tuple[str, str]:
@@ -46,6 +46,12 @@ def catalog_offers(job: Job, clouds: tuple[str, ...]) -> tuple[Offer, ...]:
         zones = _zones(job, rows)
         return tuple(row.offer() for row in _cheapest(row for row in rows if row.region in zones))
     return tuple(offer for offer in offers if region in ("", offer.region))
+
+
+def check_types(job: Job, clouds: tuple[str, ...]) -> None:
+    """Raise for an instance pattern that is in no catalog. For new runs only: a type may leave a catalog later."""
+    offers = tuple(row.offer() for row in _rows(clouds))
+    check_instances(job, offers, (row.instance_type for row in _rows(clouds_in(home() / "catalog"))))
 
 
 def with_markets(

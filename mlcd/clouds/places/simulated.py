@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from mlcd.clouds.places.prices import catalog_offers, cloud_and_region, with_markets
+from mlcd.clouds.places.prices import catalog_offers, check_types, cloud_and_region, with_markets
 from mlcd.clouds.simulated import STARTUP_LIMIT_S, Simulated
 from mlcd.core.clock import VirtualClock
 from mlcd.core.job import Job
@@ -21,4 +21,6 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     backend = Simulated(clock, job.search.seed)
     space = grid(offers, job.search.nodes, startup_limit_s=STARTUP_LIMIT_S)
     space = with_markets(narrow(space, job), job, clouds)
+    if started_at is None:
+        check_types(job, clouds)
     return Cloud(space, backend, TrainingProfiler(backend), clock)

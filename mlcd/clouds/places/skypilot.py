@@ -7,7 +7,7 @@ from functools import partial
 from mlcd.catalog import clouds_in, retired_types
 from mlcd.clouds.environment import check_environment
 from mlcd.clouds.live_job import live_profiler
-from mlcd.clouds.places.prices import catalog_offers, cloud_and_region, with_markets
+from mlcd.clouds.places.prices import catalog_offers, check_types, cloud_and_region, with_markets
 from mlcd.clouds.skypilot.backend import STARTUP_LIMIT_S, SkyPilot
 from mlcd.clouds.skypilot.credentials import usable_clouds
 from mlcd.clouds.skypilot.extra_costs import with_extra_costs
@@ -28,7 +28,10 @@ SKYPILOT_PROBE = ProbeTime(1_380.0, 60.0)
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
     """The cloud of the machines that SkyPilot can rent."""
-    return skypilot_cloud(job, rest, Sdk(), WallClock(started_at or datetime.now(UTC)))
+    cloud = skypilot_cloud(job, rest, Sdk(), WallClock(started_at or datetime.now(UTC)))
+    if started_at is None:
+        check_types(job, clouds_of(job, rest))
+    return cloud
 
 
 def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: TaggedMachines = AWS) -> Cloud:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -27,7 +27,7 @@ def narrow(space: Space, job: Job) -> Space:
     patterns = [pattern.lower() for pattern in job.search.instances]
     named = [c for c in space.choices if any(fnmatchcase(c.offer.instance_type.lower(), each) for each in patterns)]
     if not named:
-        raise UserError(_no_match(space, job.search.instances))
+        raise UserError(_no_match(space.offers, job.search.instances))
     suited = [c for c in named if _suits(c.offer, job)]
     if not suited:
         raise UserError(f"no type here has {_requirements(job)}; relax that, or list the types: mlcd offers")
@@ -56,10 +56,18 @@ def spot_of(job: Job) -> bool | None:
     raise UserError(f"use_spot: '{written}': expected true, false or any")
 
 
-def _no_match(space: Space, patterns: tuple[str, ...]) -> str:
-    names = sorted({offer.instance_type for offer in space.offers})
+def check_instances(job: Job, offers: Sequence[Offer], known: Iterable[str]) -> None:
+    """Raise for a pattern that matches no offer and no known type: beside others, a typo would silently drop a type."""
+    names = {name.lower() for name in known} | {offer.instance_type.lower() for offer in offers}
+    for pattern in job.search.instances:
+        if not any(fnmatchcase(name, pattern.lower()) for name in names):
+            raise UserError(_no_match(offers, (pattern,)))
+
+
+def _no_match(offers: Sequence[Offer], patterns: tuple[str, ...]) -> str:
+    names = sorted({offer.instance_type for offer in offers})
     stem = re.sub(r"[*?\[\]]", "", patterns[0]) if patterns else ""
-    if have := [offer.instance_type for offer in space.offers if is_of_gpu(offer.accelerator, stem)]:
+    if have := [offer.instance_type for offer in offers if is_of_gpu(offer.accelerator, stem)]:
         types = ", ".join(list(dict.fromkeys(have))[:MOST_NAMES])
         return f"no instance matches '{', '.join(patterns)}', which is a GPU; types that have it: {types}"
     near = difflib.get_close_matches(stem, names, n=3, cutoff=0.4)
