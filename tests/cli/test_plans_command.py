@@ -159,6 +159,8 @@ def test_a_plan_says_which_gpus_are_over_the_limit_and_what_to_do_where_none_fit
 
 
 def test_without_a_limit_memory_is_to_blame_where_nothing_would_be_probed(mlcd: Any, job: Path):
+    dear = mlcd("plan", job, "--budget", "none", "--max-probe", "0.01").out
+    assert "Nothing would be probed: max_probe or max_hourly allows no probe at all" in dear
     told = mlcd("plan", job, "--on", "local", "--budget", "none", "--instances", "*", "--nodes", "1")
     assert "the limits allow no probe at all" not in told.out
     assert "Nothing would be probed: no configuration that the limits allow has enough memory for the job" in told.out

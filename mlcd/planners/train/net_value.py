@@ -34,7 +34,7 @@ from mlcd.core.configuration import Configuration, Floats, Mask, Space
 from mlcd.core.forecasts import forecast
 from mlcd.core.guarantee import allowed_probes, share_of_limits
 from mlcd.core.history import History
-from mlcd.core.job import Job
+from mlcd.core.job import Goal, Job
 from mlcd.core.measurement import SMALLEST_ERROR, Measurement, Outcome
 from mlcd.core.strategy import Finish, Look, Probe, Round, Step
 from mlcd.core.units import format_duration, format_usd
@@ -105,7 +105,7 @@ class NetValue:
             repeated = Probe(space.configurations[again.place], choice.repeat_reason(again.net), share=again.share)
             return Round((repeated,) * again.times) if again.times > 1 else repeated
         if not eligible.any():
-            return Finish(_why_nothing(history, permitted))
+            return Finish(_why_nothing(job.goal, history, permitted))
         picks, nets = choice.best_round(eligible, 1 if is_hopeless else self.parallel, first)
         if not picks:
             if choice.safe:
@@ -122,11 +122,13 @@ class NetValue:
         return probes[0] if len(probes) == 1 else Round(tuple(probes))
 
 
-def _why_nothing(history: History, permitted: Mask) -> str:
+def _why_nothing(goal: Goal, history: History, permitted: Mask) -> str:
     if history.measurements:
-        return "nothing is left to try"
-    lacking = "no configuration that the limits allow has enough memory for the job"
-    return lacking if permitted.any() else "the limits allow no probe at all"
+        full = goal.limited and not permitted.any()
+        return "what the limits leave allows no other probe" if full else "nothing is left to try"
+    if permitted.any():
+        return "no configuration that the limits allow has enough memory for the job"
+    return "the limits allow no probe at all" if goal.limited else "max_probe or max_hourly allows no probe at all"
 
 
 @dataclass(frozen=True)

@@ -169,6 +169,7 @@ def test_if_a_whole_probe_would_use_the_reserve_a_shorter_launch_is_made():
     slow_to_start = replace(history, measurements=(replace(glance, startup_s=120.0),))
     again = NetValue(look=0.3, parallel=4).next_step(job, recording.space, slow_to_start)
     assert isinstance(again, Finish), "a launch that long would use what is reserved"
+    assert again.because == "what the limits leave allows no other probe"
 
 
 def test_a_repeated_launch_without_result_is_not_repeated_again():
