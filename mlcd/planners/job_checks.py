@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from mlcd.core.decision import Decision
 from mlcd.core.errors import UserError
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
@@ -39,6 +40,14 @@ def with_absolute_path(job: Job) -> Job:
 def one_at_a_time(job: Job) -> Job:
     """The job without concurrent probes."""
     return replace(job, search=replace(job.search, parallel=1))
+
+
+def why_unmeasured(decision: Decision, history: History) -> Decision:
+    """A what-if of a run that measured nothing, with that as the reason, and not a limit that is no longer asked."""
+    measured = bool(history.measurements) or decision.configuration is not None
+    if measured or decision.binding.startswith(("the budget", "the deadline")):
+        return decision
+    return replace(decision, binding="nothing was measured in this run; only a new search can tell", relaxations=())
 
 
 def finish_of_run(job: Job, history: History, last: Measurement) -> Finish:

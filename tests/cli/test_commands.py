@@ -90,6 +90,19 @@ def test_what_would_do_does(mlcd: Mlcd, recorded_job: WriteJob) -> None:
     assert again["decision"]["certified"]
 
 
+@pytest.mark.parametrize("command", ["train", "scale"])
+def test_a_what_if_of_a_run_without_probes_blames_no_limit_of_that_run(
+    mlcd: Mlcd, write_job: WriteJob, command: str
+) -> None:
+    elastic = "batch: 128\ncheckpoints: true\nscale: {workers: 1..4, batch: 64..256, target: accuracy >= 0.9}"
+    job = write_job(elastic, work="{dataset: 100k, epochs: 60}") if command == "scale" else write_job()
+    assert mlcd(command, job, "--budget", "0.01", "-y").code == 3
+    told = " ".join(mlcd("what-if", "last", "--budget", "5000").out.split())
+    assert "cannot be certified: nothing was measured in this run; only a new search can tell" in told
+    assert "max_probe" not in told
+    assert "the cheapest probe alone can cost" in mlcd("what-if", "last", "--budget", "0.02").out
+
+
 def test_a_decision_is_shown_with_its_evidence_and_launched_later(mlcd: Mlcd, job: WriteJob) -> None:
     decided = mlcd("train", job("budget: $40"), "--decide-only")
     assert decided.code == 0

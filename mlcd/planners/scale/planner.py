@@ -21,7 +21,7 @@ from mlcd.core.planner import Planner
 from mlcd.core.strategy import Strategy
 from mlcd.memory.earlier_runs import earlier_launch_spread
 from mlcd.memory.models import learned_models
-from mlcd.planners.job_checks import NO_PLANS_RECORDED, check_goal, with_absolute_path
+from mlcd.planners.job_checks import NO_PLANS_RECORDED, check_goal, why_unmeasured, with_absolute_path
 from mlcd.planners.modeling.outlook import usual_probe_limit
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.scale.block import ScaleBlock
@@ -142,7 +142,8 @@ class Scale(Planner):
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """Decide from the stored measurements."""
         check_scaling(job)
-        return drive.conclude(ScaleSearch(_scaling(job).mode).answer(job, space, history), job, space, history)
+        finish = ScaleSearch(_scaling(job).mode).answer(job, space, history)
+        return why_unmeasured(drive.conclude(finish, job, space, history), history)
 
     def run_strategy(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Run the job to its target, and change machines and batch on the way."""

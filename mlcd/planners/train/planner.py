@@ -27,7 +27,7 @@ from mlcd.core.strategy import Finish, Step, Strategy
 from mlcd.memory.capacity import rentals_before
 from mlcd.memory.earlier_runs import Similarity, earlier_launch_spread, earlier_measurements, nearest_models
 from mlcd.memory.models import ModelStore, learned_models
-from mlcd.planners.job_checks import NO_PLANS_RECORDED, check_goal, with_absolute_path
+from mlcd.planners.job_checks import NO_PLANS_RECORDED, check_goal, why_unmeasured, with_absolute_path
 from mlcd.planners.modeling.outlook import usual_probe_limit
 from mlcd.planners.train.block import TrainBlock
 from mlcd.planners.train.nouns import planned_training
@@ -138,7 +138,7 @@ class Train(Planner):
         """The best configuration that the stored probes certify, under the limits of `job`."""
         check_goal(job)
         decision = guarantee.decide(job, space, history, "decided again from the stored probes")
-        return self._with_way_out(decision, job, space, history)
+        return self._with_way_out(why_unmeasured(decision, history), job, space, history)
 
     def _with_way_out(self, decision: Decision, job: Job, space: Space, history: History) -> Decision:
         if decision.configuration is not None or history.good:
