@@ -143,7 +143,7 @@ def test_each_gets_only_the_events_of_its_choice(post, receiver):
         post.add("json", receiver.url, member="rno")
     with pytest.raises(UserError, match="unknown team 'vision'"):
         post.add("json", receiver.url, team="vision")
-    with pytest.raises(UserError, match="choose one at least"):
+    with pytest.raises(UserError, match="choose at least one"):
         post.add("json", receiver.url, events=())
 
 

@@ -139,7 +139,7 @@ def test_a_fault_is_logged_and_the_next_news_is_sent_all_the_same(post, caplog):
         task.cancel()
 
     asyncio.run(asyncio.wait_for(until_it_was_asked_again(), 60))
-    assert "news could not be looked for" in caplog.text
+    assert "checking for notifications failed" in caplog.text
 
 
 def test_an_address_that_no_request_can_be_made_to_keeps_nothing_from_others(post, receiver):
