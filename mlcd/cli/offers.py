@@ -12,7 +12,7 @@ from rich.table import Table
 
 from mlcd.catalog import OfferRow, offered_rows, select
 from mlcd.cli.console import plain_table
-from mlcd.cli.options import consoles, output, parsed_by, print_answer, print_json
+from mlcd.cli.options import consoles, output, parsed_by, patterns_or_none, print_answer, print_json
 from mlcd.cli.server import chosen_server
 from mlcd.core.errors import UserError
 from mlcd.core.home import home
@@ -28,7 +28,13 @@ MOST_OFFERS = 5_000
 @click.option("--min-memory", type=float, help="At least this many GB of main memory.")
 @click.option("--min-vcpus", type=float, help="At least this many vCPUs.")
 @click.option("--cloud", help="Only this cloud: aws, gcp, azure or another.")
-@click.option("--instances", multiple=True, metavar="PATTERN", help="Instance types, such as 'c5.*'; repeatable.")
+@click.option(
+    "--instances",
+    multiple=True,
+    metavar="PATTERN",
+    callback=parsed_by(patterns_or_none),
+    help="Instance types, such as 'c5.*,p3.*'; repeatable.",
+)
 @click.option("--spot", is_flag=True, help="Show spot prices, and only types that have one.")
 @click.option("--sort", default="price", show_default=True, help="Sort by price, memory, gpus or tflops-per-dollar.")
 @output

@@ -17,7 +17,7 @@ import click
 from mlcd.cli.events import EVENTS, FLAG, wants_events
 from mlcd.cli.server import chosen_server, remember_option
 from mlcd.core.errors import UserError
-from mlcd.core.units import parse_size
+from mlcd.core.units import parse_patterns, parse_size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,6 +28,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path, dir_okay=False)
 SAFE_PLACES = "simulated,recorded"
 """The default places of a service: they rent nothing, and run no command of a job."""
+
+
+def patterns_or_none(written: tuple[str, ...]) -> tuple[str, ...]:
+    """The patterns of an option that may be given several times; each may hold several, with commas between them."""
+    return parse_patterns(written) if written else ()
 
 
 def parsed_by(parse: Callable[[Any], Any]) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.cli.options import parsed_by, shapes
+from mlcd.cli.options import parsed_by, patterns_or_none, shapes
 from mlcd.planners.form.option_parsers import GOALS, LEARNING_RATES, MOST_PARALLEL, SEARCHES, parsers_of
 from mlcd.planners.serve.caps import CAPS, METHOD, SERVERS, TRIALS, WHERE
 
@@ -25,7 +25,7 @@ HELP = {
     "method": ("NAME", "Search method: net-value, heterbo, random and others. Default: net-value."),
     "seed": ("INTEGER", "Random seed. Default: 0."),
     "nodes": ("RANGE", "How many nodes, such as 1..50."),
-    "instances": ("PATTERN", "Instance types to search, such as 'c5.*'; repeatable."),
+    "instances": ("PATTERN", "Instance types to search, such as 'c5.*,p3.*'; repeatable."),
     "parallel": ("INTEGER", f"Most probes at the same time, up to {MOST_PARALLEL}. Default: 4."),
     "early_look": ("SHARE", "Share of a probe after which it may be cut short; 'none' for never. Default: 0.3."),
     "target_loss": ("LOSS", "On functions: stop training when this loss is reached."),
@@ -113,7 +113,7 @@ def _option(kind: str, name: str) -> Callable[[Any], Any]:
     if name == "fresh":
         return click.option(flag, is_flag=True, help=text)
     if name == "instances":
-        return click.option(flag, multiple=True, metavar=metavar, help=text)
+        return click.option(flag, multiple=True, metavar=metavar, callback=parsed_by(patterns_or_none), help=text)
     if name in AS_TYPED:
         also = ["--backend"] if (kind, name) == ("scale", "on") else []
         return click.option(flag, *also, metavar=metavar, help=text)

@@ -169,9 +169,11 @@ def parse_flag(written: Any) -> bool:
 
 
 def parse_patterns(written: Any) -> tuple[str, ...]:
-    """One pattern of names, or a list of them."""
-    patterns = tuple(written) if isinstance(written, list | tuple) else (written,)
-    if not patterns or not all(isinstance(each, str) and each.isprintable() and each for each in patterns):
+    """One pattern of names, several with commas between them, or a list of these."""
+    listed = tuple(written) if isinstance(written, list | tuple) else (written,)
+    texts = [each for each in listed if isinstance(each, str) and each.isprintable()]
+    patterns = tuple(pattern.strip() for each in texts for pattern in each.split(","))
+    if not patterns or len(texts) < len(listed) or not all(patterns):
         raise ValueError(f"'{written}': expected patterns, such as [c5.*, p3.*]")
     return patterns
 

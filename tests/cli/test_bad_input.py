@@ -93,6 +93,19 @@ def test_a_mistake_in_the_work_block_is_one_line(mlcd: Mlcd, write_job: WriteJob
     assert untouched(mlcd)
 
 
+def test_instance_types_may_have_commas_between_them(mlcd: Mlcd, write_job: WriteJob) -> None:
+    write_job()
+    assert mlcd("plan", "job.yaml", "--instances", "g5.xlarge,p3.*", "-o", "json").document["types"] == 4
+    assert {row["instance_type"] for row in _offers(mlcd, "g5.xlarge, c5.large")} == {"g5.xlarge", "c5.large"}
+    assert "no instance matches 'g6.xlrge'" in mlcd("plan", "job.yaml", "--instances", "g5.xlarge,g6.xlrge").complaint
+    assert "expected patterns, such as" in mlcd("plan", "job.yaml", "--instances", "g5.xlarge,").complaint
+
+
+def _offers(mlcd: Mlcd, patterns: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = mlcd("offers", "--instances", patterns, "-o", "json").document["offers"]
+    return rows
+
+
 @pytest.mark.parametrize("command", ["train", "plan"])
 @pytest.mark.parametrize(
     "option, value, told",
