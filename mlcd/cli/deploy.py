@@ -83,9 +83,13 @@ def begin_and_deploy(job: Job, options: RunOptions) -> int:
 
 def _check_place(what: str, job: Job) -> None:
     task = serving_task(job)
-    if task is None or task.language is None:
+    if task is None:
+        raise WrongState(f"{what} trains a job, and serves no model; mlcd deploy is for runs of mlcd serve")
+    if task.language is None:
         raise WrongState(f"{what} does not serve a language model: deploy it with mlcd export")
     engine = task.language.engine
+    if engine.runs_already and job.on.startswith("recorded"):
+        raise WrongState(f"{what} replayed a recording, which has no engine to start")
     if engine.runs_already:
         raise WrongState(f"{what} uses an engine that runs already, which MLCD does not start")
     if job.on != "local":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlcd_fixtures.recorded_services import write_device, write_language
+from mlcd_fixtures.recorded_services import write_device, write_engines, write_language
 
 Mlcd = Callable[..., Any]
 
@@ -97,6 +97,18 @@ def test_no_export_is_named_for_a_recorded_language_model_since_none_is_possible
     assert told.code == 0
     assert "mlcd export" not in told.out
     assert "A recording has no model to deploy" in told.out
+
+
+def test_a_recorded_engine_is_not_called_one_that_was_running(mlcd: Mlcd, tmp_path: Path) -> None:
+    on = f"recorded:{write_engines(tmp_path / 'engines')}"
+    assert mlcd("serve", "small", "--on", on, "--trials", "2").code == 0
+    for command in (["export", "last", "--to", "vllm"], ["deploy", "last"]):
+        assert "replayed a recording, which has no engine to start" in mlcd(*command).complaint
+
+
+def test_a_training_run_is_not_told_to_deploy_by_exporting(mlcd: Mlcd, write_job: Callable[..., Path]) -> None:
+    mlcd("train", write_job(), "-y")
+    assert "trains a job, and serves no model" in mlcd("deploy", "last").complaint
 
 
 def test_a_service_is_exported_and_not_launched(mlcd: Mlcd, recorded: str) -> None:

@@ -125,6 +125,8 @@ def engine_deployment(
         raise WrongState(f"run '{run}' serves an ONNX model: export it with --to kserve, triton or compose")
     m = _trial(run, account, trial)
     if language.engine.name not in WITH_FLAGS and not language.engine.command:
+        if job.on.startswith("recorded"):
+            raise WrongState(f"run '{run}' replayed a recording, which has no engine to start; see: mlcd show {run}")
         raise WrongState(
             f"run '{run}' measured an engine that was already running: MLCD does not know how it was started"
         )
