@@ -12,6 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -19,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from mlcd.clouds.recording import load_recording
 from mlcd.core.version import VERSION
 from mlcd.planners.modeling import speed_surface
-from mlcd.planners.train import net_value, search_state, speed_belief
+from mlcd.planners.train import net_value, repeats, search_state, speed_belief
 from mlcd_bench.problems import Problem, Scenario, problems
 from mlcd_bench.train import Result, Setting, run
 
@@ -41,7 +42,7 @@ def no_law() -> None:
 
 def no_residual() -> None:
     for name in ("ACCELERATOR_SPREAD", "TYPE_SPREAD", "COMMON_CURVE_SPREAD", "OWN_CURVE_SPREAD", "ALONE_SPREAD"):
-        setattr(speed_surface, name, 0.02)
+        override(speed_surface, name, 0.02)
 
 
 def no_wall() -> None:
@@ -56,15 +57,23 @@ def no_wall() -> None:
 
 
 def blind_level() -> None:
-    speed_surface.LEVEL_SPREAD = 5.0
+    override(speed_surface, "LEVEL_SPREAD", 5.0)
 
 
 def no_margin() -> None:
-    net_value.WORTH_IT = 0.0
+    override(repeats, "WORTH_IT", 0.0)
 
 
 def no_repeats() -> None:
-    net_value.MOST_LAUNCHES, search_state.FURTHER_LAUNCHES = 1, ()
+    override(net_value, "MOST_LAUNCHES", 1)
+    override(repeats, "MOST_LAUNCHES", 1)
+    override(search_state, "FURTHER_LAUNCHES", ())
+
+
+def override(module: ModuleType, name: str, value: object) -> None:
+    """Change a constant; fail if it has moved, since the ablation would then have no effect."""
+    assert hasattr(module, name), f"{module.__name__} has no {name}"
+    setattr(module, name, value)
 
 
 PARTS: dict[str, tuple[Setting, Callable[[], None]]] = {
