@@ -210,7 +210,7 @@ def test_a_server_that_stays_away_is_given_up_and_the_ledger_works_again_when_it
     with pytest.raises(LedgerUnreachable, match="the database cannot be reached"):
         mine.append(drafts(run, "in vain"))
     assert RECONNECT_S <= clock.elapsed_s() < RECONNECT_S + 5
-    for use in (nearby.runs, nearby.last_seq, lambda: begin(nearby, "x"), lambda: nearby.wished(run)):
+    for use in (nearby.runs, nearby.last_seq, lambda: begin(nearby, "x"), lambda: nearby.requested_action(run)):
         with pytest.raises(LedgerUnreachable, match="the database cannot be reached"):
             use()
     postgres_server.start()

@@ -152,7 +152,7 @@ def team(running_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFact
     process = subprocess.Popen(command, env=environment, cwd=home, stdout=subprocess.PIPE, text=True)
     try:
         output = output_until(process, "MLCD serves")
-        token, address = (re.search(what, output) for what in (r"only now: (\S+)", r"serves (\S+)"))
+        token, address = (re.search(what, output) for what in (r"only once: (\S+)", r"serves (\S+)"))
         assert token is not None
         assert address is not None
         with closing(Ledger(url)) as ledger, client(address[1], token[1]) as admin:

@@ -84,7 +84,7 @@ def team(running_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFact
     worker = started(worker_home, "worker", "--database", url, "--trust-runners")  # where the tests are not root
     try:
         said = said_until(service, "MLCD serves (http://.*)")
-        token, address = (re.search(what, said) for what in (r"only now: (\S+)", r"serves (\S+)"))
+        token, address = (re.search(what, said) for what in (r"only once: (\S+)", r"serves (\S+)"))
         assert token is not None
         assert address is not None
         headers = {"Authorization": f"Bearer {token[1]}"}
