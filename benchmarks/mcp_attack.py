@@ -205,7 +205,7 @@ async def attack(home: Path, calls: int, seed: int = 0) -> Outcome:
         await _all(home, outcome, crafted[: max(0, calls - AT_ONCE)])
         while outcome.calls < calls:
             some = (rng.choice((launcher, launcher, prober, looker)) for _ in range(min(64, calls - outcome.calls)))
-            await _all(home, outcome, [agent.at_random() for agent in some])
+            await _all(home, outcome, [agent.random_call() for agent in some])
         await _ended(launcher)
     _check_ledger(home, outcome, before)
     return outcome

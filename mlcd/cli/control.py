@@ -38,7 +38,9 @@ def stop(run: str) -> None:
     if (server := chosen_server()) is not None:
         click.echo(_request(server, "stop", run))
         return
-    driver = control.stop(run, open_ledger())
+    ledger = open_ledger()
+    run = ledger.find(run)  # another run may soon be the last
+    driver = control.stop(run, ledger)
     who = f"process {driver}" if driver else "its worker"
     click.echo(f"asked {who} to stop after its current step; continue later with: mlcd resume {run}")
 
@@ -61,6 +63,7 @@ def down(run: str, machine_gone: bool) -> None:
         click.echo(_request(server, "down", run, **{"machine_gone": True} if machine_gone else {}))
         return
     ledger = open_ledger()
+    run = ledger.find(run)  # another run may soon be the last
     if machine_gone:
         words = give_up_machine(run, ledger)
     else:
@@ -68,7 +71,7 @@ def down(run: str, machine_gone: bool) -> None:
         words = f"run '{run}' has ended; none of its machines is running. What it cost: mlcd ledger {run}"
     _leave_queue(ledger, run)
     if machine_gone:
-        _audit(ledger, "machine gone", ledger.find(run), words)
+        _audit(ledger, "machine gone", run, words)
     click.echo(words)
 
 

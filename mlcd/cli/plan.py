@@ -219,5 +219,7 @@ def _print_remote_note(results: Console, remote: SubmissionPreview | None) -> No
         fits = remote.left_usd is None or (remote.budget_usd is not None and remote.budget_usd <= remote.left_usd)
         results.print(f"On the server: {remote.on}{space}{left}", markup=False)
         if not fits:
-            results.print("  [yellow]the server would refuse it: lower --budget, or ask an admin for more[/yellow]")
+            most = format_usd(remote.left_usd or 0.0)
+            words = f"the server would refuse it: set --budget to at most {most}, or ask an admin for more"
+            results.print(f"  {words}", style="yellow", markup=False)
     results.print("Nothing was spent.", style="dim")

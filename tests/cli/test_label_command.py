@@ -74,7 +74,7 @@ def test_runs_are_labelled_as_they_begin_found_by_that_compared_and_archived(run
         assert [row["name"] for row in compared["job"]["rows"] if row["differs"]] == ["goal"]
         table = run("compare", first, second).out
         assert table.splitlines()[0].split() == begun
-        assert "THE JOBS DIFFER IN" in table
+        assert "KEYS IN WHICH THE JOBS DIFFER" in table
 
         assert run("label", *begun, "--archive").code == 0
         assert names(run("runs", "--project", "vision", "-o", "json")) == []

@@ -266,7 +266,8 @@ def test_down_and_clean_tear_down_and_settle(folder):
     wait_for(lambda: last_account(folder / "home").open and left_behind(folder))
     code, out, err = finish(start(folder, "down", "last"))
     assert code == 0, err
-    assert "its cost is settled" in out
+    run = f"{job.read_text().split()[1]}-1"
+    assert f"run '{run}' has ended; none of its machines is running. What it cost: mlcd ledger {run}" in out
     train.communicate()
     found = last_account(folder / "home")
     assert found.status == "stopped"

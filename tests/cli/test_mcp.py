@@ -393,18 +393,18 @@ def test_against_a_service_the_members_role_and_budget_count(home: Path, mlcd: M
     with a_team(home) as team:
         asyncio.run(story(team.url, team.tokens["poor"]))
         there = ("mcp", "--service", team.url, "--token")
-        assert "has no budget there" in mlcd(*there, team.tokens["ada"], "--may", "probe").complaint
-        assert "is an admin there" in mlcd(*there, team.tokens["root"]).complaint
-        assert "is a viewer there" in mlcd(*there, team.tokens["vic"], "--may", "probe").complaint
+        assert "'ada' has no budget; set one" in mlcd(*there, team.tokens["ada"], "--may", "probe").complaint
+        assert "is an admin; add a member for the agent" in mlcd(*there, team.tokens["root"]).complaint
+        assert "is a viewer; --may probe needs a runner" in mlcd(*there, team.tokens["vic"], "--may", "probe").complaint
         assert "--budget: with --service" in mlcd(*there, team.tokens["poor"], "--budget", "5").complaint
 
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--may", "launch", "--places", "local"), "state the agent's budget"),
-        (("--may", "probe", "--count-simulated"), "state the agent's budget"),
-        (("--may", "look", "-y"), "-y is for --may probe"),
+        (("--may", "launch", "--places", "local"), "give the agent a budget"),
+        (("--may", "probe", "--count-simulated"), "give the agent a budget"),
+        (("--may", "look", "-y"), "-y works only with --may probe"),
         (("--places", "moon"), "unknown place 'moon'"),
         (("--name", "Not A Name"), "a name has up to 60 small letters"),
     ],

@@ -37,7 +37,7 @@ def test_an_agent_that_tries_to_overspend_passes_no_limit(script: ModuleType, ho
 
 
 def test_what_it_would_notice_is_noticed(script: ModuleType, home: Path) -> None:
-    """The judge reads the ledger: a run of the agent's beyond the budget is told."""
+    """The check reads the ledger: a run of the agent's beyond the budget is told."""
     home.mkdir()
     script.users_run(home)
     before = script._of_the_user(home)
@@ -48,7 +48,7 @@ def test_what_it_would_notice_is_noticed(script: ModuleType, home: Path) -> None
             "select run, written_at, elapsed_s, kind, 99.0, body from entries where run = 'user-1' and kind = 'settled'"
         )
     outcome = script.Outcome()
-    script._judge(home, outcome, before)
+    script._check_ledger(home, outcome, before)
     assert any("of $3.00 spent" in each for each in outcome.passed)
     assert "a run of the user's was changed" in outcome.passed
     assert any(each.startswith("run user-1 spent") for each in outcome.passed)

@@ -63,7 +63,7 @@ def test_a_webhook_is_added_tried_and_removed(using: Mlcd, service: Service, hea
     made = using(admin, "add", url + "key", "--event", "failed", "--name", "ops", "-o", "json").document
     number, secret = made["number"], made["secret"]
     assert len(secret) > 30
-    assert "It was taken" in using(admin, "test", number).out
+    assert "The test message was accepted" in using(admin, "test", number).out
     assert told[0]["event"] == "test"
     listed = using(admin, "list").out
     assert "ops" in listed
@@ -80,15 +80,15 @@ def test_why_a_test_did_not_arrive_is_said(using: Mlcd, service: Service, heard:
     number = shown.splitlines()[0].split("receiver ")[1].split(".")[0]
     failed = using(admin, "test", number)
     assert failed.code == 2
-    assert "it did not arrive: http://127.0.0.1:" in failed.complaint
+    assert "the test message did not arrive: http://127.0.0.1:" in failed.complaint
     assert "answered 410" in failed.complaint
     assert using(admin, "remove", number).code == 0
 
 
 def test_others_have_their_own_mail_alone(using: Mlcd, service: Service, heard: tuple[str, list[Any]]) -> None:
     ada = service.tokens["ada"]
-    assert "News goes nowhere" in using(ada, "list").out
-    assert "takes an admin" in using(ada, "add", heard[0]).complaint
+    assert "Nobody gets news. Get yours by mail: mlcd news add" in using(ada, "list").out
+    assert "ada is a runner; this needs an admin" in using(ada, "add", heard[0]).complaint
     assert "this service sends no mail" in using(ada, "add", "ada@example.org").complaint
     assert "--everybody" in using(ada, "add", heard[0], "--everybody", "--team", "x").complaint
     assert "--slack" in using(ada, "add", "ada@example.org", "--slack").complaint

@@ -91,7 +91,7 @@ def test_a_wrong_address_is_told_before_a_token_is_typed(
             service.url.removeprefix("http://"): "expected an address, such as http://localhost:8421",
             f"{service.url}/runs": f"not an MLCD server; try {service.url}",
             "http://127.0.0.1:1": "cannot be reached, nobody answers",
-            alone.url: "`mlcd ui` needs no token; use it",
+            alone.url: "this is mlcd ui, which needs no token; use it",
         }
         for url, words in wrong.items():
             stdin = _Typed(service.tokens["vic"])
@@ -123,7 +123,7 @@ def test_check_says_as_whom_one_is_known_and_what_to_do_otherwise(
     code, told = server(service.url)
     assert (code, told["ok"], told["to_do"]) == (0, True, "")
     assert told["found"].startswith(
-        f"{service.url}: MLCD {VERSION}, as poor, runner, $1.00 left; jobs run on simulated, "
+        f"{service.url}: MLCD {VERSION}, you are poor, runner, $1.00 left; jobs run on simulated, "
     )
     assert told["found"].endswith("recorded:char-rnn, recorded:device")
     assert service.tokens["poor"] not in told["found"]

@@ -36,7 +36,7 @@ def there(service: Service, mlcd: Mlcd, monkeypatch: pytest.MonkeyPatch) -> Mlcd
 
 
 def test_one_person_needs_no_token(there: Mlcd, service: Service, write_job: WriteJob) -> None:
-    assert "No run yet" in there("runs").out
+    assert "No runs yet" in there("runs").out
     assert there("train", write_job(search=ALONE), "-y").code == 0
     assert "for one user" in there("check").out
     assert service.ledger.account("demo-1").ended is not None
@@ -75,5 +75,9 @@ def test_a_job_that_fails_tells_why_and_its_log_is_read_from_there(
         assert log.code == 0, log
         assert log.out.startswith("loading data\nTraceback ")
         assert log.out.endswith("RuntimeError: shape mismatch\n")
-    for missing in (("--process", 1), ("--launch", 9)):
-        assert "run 'broken-1' has no such log" in there("logs", "broken-1", *missing).complaint
+    missing = {
+        ("--process", 1): "this launch of run 'broken-1' has no rank 1; it has: 0",
+        ("--launch", 9): "run 'broken-1' has no such log",
+    }
+    for options, words in missing.items():
+        assert words in there("logs", "broken-1", *options).complaint

@@ -310,7 +310,8 @@ def test_a_plan_is_made_here_and_the_server_says_what_it_would_run(
     assert (foreseen["types"], foreseen["budget_usd"]) == (["c5.xlarge", "g4dn.xlarge"], 40.0)
     monkeypatch.setenv("MLCD_TOKEN", service.tokens["poor"])
     poor = mlcd("--server", service.url, "plan", job).out
-    assert "4 configurations of 2 types; you have $1.00 left\n  it would be refused: state a budget" in poor
+    refused = "the server would refuse it: set --budget to at most $1.00, or ask an admin for more"
+    assert f"4 configurations of 2 types; you have $1.00 left\n  {refused}" in poor
     replayed = there("plan", EXAMPLES / "pytorch-char-rnn" / "job.yaml", "--on", "recorded:char-rnn")
     assert replayed.code == 0, replayed
     assert re.search(r"^On the server: recorded:char-rnn, \d+ configurations of \d+ types$", replayed.out, re.MULTILINE)

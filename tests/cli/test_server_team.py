@@ -157,7 +157,7 @@ def test_a_part_of_the_audit_and_all_of_it_as_a_file_are_the_same_there_and_here
     assert there("audit", *chosen, "--until", "2026-01-01", "-o", "json").document["entries"] == []
     here, from_there = tmp_path / f"here.{kind}", tmp_path / f"there.{kind}"
     assert on_its_database("audit", *chosen, "--to", here).code == 0
-    assert f"{len(expected)} entries are in" in there("audit", *chosen, "--to", from_there).out
+    assert f"Wrote {len(expected)} entries to {from_there}" in there("audit", *chosen, "--to", from_there).out
     assert here.read_text() == from_there.read_text()
     assert len(here.read_text().splitlines()) == len(expected) + (kind == "csv")
     assert there("audit", "--most", 2, "--to", from_there).code == 0
@@ -187,7 +187,7 @@ def test_a_database_and_a_server_are_told_apart_by_who_said_so(
     assert "root" in there("list").out
     monkeypatch.setenv("MLCD_SERVER", service.url)
     assert both in mlcd("team", "list").complaint
-    assert "No member yet" in mlcd("team", "list", "--database", own).out
+    assert "No members yet" in mlcd("team", "list", "--database", own).out
     monkeypatch.delenv("MLCD_DATABASE_URL")
     assert "root" in mlcd("team", "list").out
 

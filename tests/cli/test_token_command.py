@@ -44,9 +44,9 @@ def test_a_token_for_ci_is_made_used_rotated_and_revoked(using: Mlcd, service: S
     second = using(ada, "token", "rotate", "ci", "-o", "json").document["token"]
     assert "the token" in using(first, "runs").complaint
     assert using(second, "runs").code == 0
-    assert "ci is void" in using(ada, "token", "revoke", "ci").out
+    assert "ci is revoked" in using(ada, "token", "revoke", "ci").out
     assert "the token" in using(second, "runs").complaint
-    assert "No named token" in using(ada, "token", "list").out
+    assert "You have no named tokens" in using(ada, "token", "list").out
 
 
 def test_a_token_that_may_read_cannot_run_nor_make_another(using: Mlcd, service: Service) -> None:
@@ -88,7 +88,7 @@ def test_a_new_token_of_one_member_does_not_replace_the_stored_one_of_another(
 
 def test_what_is_wrong_is_one_line(using: Mlcd, service: Service, mlcd: Mlcd) -> None:
     vic = service.tokens["vic"]
-    assert "no token 'zoe': you have none" in using(vic, "token", "revoke", "zoe").complaint
+    assert "you have no token 'zoe'; your tokens: none" in using(vic, "token", "revoke", "zoe").complaint
     assert "no token '../me'" in using(vic, "token", "rotate", "../me").complaint
     assert "a name has up to 60" in using(vic, "token", "add", "C I").complaint
     assert "mlcd --server URL token" in mlcd("token", "list").complaint
