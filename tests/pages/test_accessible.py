@@ -134,11 +134,11 @@ def test_every_other_page(looking, rich, path, ready):
     check(looking)
 
 
-def test_ticked_runs_a_comparison_unfolded_and_labels_being_changed(looking, rich):
+def test_selected_runs_a_comparison_unfolded_and_labels_being_changed(looking, rich):
     opened(looking, f"{rich.url}/", ".named input")
     for box in looking.locator(".named input").all()[:2]:
         box.check()
-    looking.get_by_role("group", name="Ticked runs").wait_for()
+    looking.get_by_role("group", name="Selected runs").wait_for()
     check(looking)
     opened(looking, f"{rich.url}/compare?runs=demo-1,demo-2,elastic-1", ".side-by-side")
     for folded in looking.locator(".opened > summary").all():

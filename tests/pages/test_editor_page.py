@@ -53,7 +53,7 @@ def test_a_mistake_leads_to_its_line_a_completion_is_taken_and_the_job_starts(pa
     page.keyboard.type("confi")
     option = page.get_by_role("option", name="confidence")
     expect(option).to_be_visible()
-    expect(page.locator(".cm-completionInfo")).to_contain_text("How sure a certificate has to be")
+    expect(page.locator(".cm-completionInfo")).to_contain_text("The probability that a certified job ends within")
     option.click()
     page.keyboard.type("99 %")
     page.keyboard.press("Escape")

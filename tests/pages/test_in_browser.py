@@ -398,7 +398,7 @@ def test_from_an_infeasible_answer_one_goes_straight_on_with_what_would_be_enoug
     page.goto(f"{ui.url}/runs/{run.name}")
     page.get_by_role("button", name=re.compile(r"^Search with \$")).first.click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("what it has measured is kept")
+    expect(dialog).to_contain_text("its measurements are kept and not paid for again")
     expect(dialog).to_contain_text(f"mlcd resume {run.name} --budget")
     dialog.get_by_role("button", name="Search").click()
     expect(page.locator(".answer")).to_contain_text("fits $")
@@ -411,7 +411,7 @@ def test_from_a_what_if_a_new_run_of_a_finished_job_begins(page, ui, expect):
     page.goto(f"{ui.url}/runs/{DEMO}/explore?budget=165")
     page.get_by_role("button", name="Search with $165 …").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("A new run of the same job begins")
+    expect(dialog).to_contain_text("A new run of the same job starts and measures from the beginning")
     dialog.get_by_role("button", name="Search").click()
     page.wait_for_url(re.compile(r"/runs/[^/]+-\d+$"))
     assert not page.url.endswith(DEMO)
@@ -456,7 +456,7 @@ def test_nothing_on_the_page_of_a_run_moves_once_it_is_there(page, ui, expect):
     page.route("**/tradeoff", lambda route: held.append(route))
     page.goto(f"{ui.url}/runs/{DEMO}")
     expect(page.get_by_label("The answer")).to_contain_text(" x ")  # before the charts, which are a second question
-    expect(page.get_by_text("Reading what was measured")).to_be_visible()
+    expect(page.get_by_text("Reading the measurements")).to_be_visible()
     for each in held:
         each.continue_()
     expect(page.get_by_role("heading", name="Time against cost")).to_be_visible()
