@@ -33,11 +33,11 @@ def test_its_rows_are_read_as_measured_plans(tmp_path: Path):
     assert again.count("s a step") == 2
     rows = read_plans(tmp_path)
     assert len(rows) == len((tmp_path / "plans.jsonl").read_text(encoding="utf-8").splitlines()) == 4
-    assert {row.facts.plan.adapter for row in rows} == {Adapter.FULL, Adapter.LORA}
-    assert {row.facts.plan.precision for row in rows} == {Precision.BF16, Precision.PURE_BF16}
+    assert {row.spec.plan.adapter for row in rows} == {Adapter.FULL, Adapter.LORA}
+    assert {row.spec.plan.precision for row in rows} == {Precision.BF16, Precision.PURE_BF16}
     for row, line in zip(rows, (tmp_path / "plans.jsonl").read_text(encoding="utf-8").splitlines(), strict=True):
         steps_s = json.loads(line)["micro_steps_s"]
         assert len(steps_s) == 4
         assert row.step_s is not None
-        assert min(steps_s) * row.facts.accumulation < row.step_s < 2 * max(steps_s) * row.facts.accumulation
-        assert row.facts.trainable <= row.facts.architecture.params_b * 1e9
+        assert min(steps_s) * row.spec.accumulation < row.step_s < 2 * max(steps_s) * row.spec.accumulation
+        assert row.spec.trainable <= row.spec.architecture.params_b * 1e9

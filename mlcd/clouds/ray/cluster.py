@@ -51,6 +51,8 @@ def connect(folder: Path | None = None) -> Any:
     try:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         ray.init(address, namespace=NAMESPACE, runtime_env=shipped, **quiet)
+    except ValueError as error:
+        raise UserError(f"Ray at {address}: {_first_line(error)}; set RAY_ADDRESS to HOST:PORT") from error
     except Exception as error:  # of many types: a folder too large to ship, another Ray version ...
         raise BackendError(f"Ray at {address}: {_first_line(error)}") from error
     _folder = folder
