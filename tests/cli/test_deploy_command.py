@@ -75,7 +75,7 @@ def down(mlcd_process: Mlcd) -> Iterator[None]:
 @pytest.mark.live
 @pytest.mark.usefixtures("down")
 def test_it_stays_up_until_it_is_taken_down_and_is_billed(
-    mlcd_process: Mlcd, chat: Callable[..., str], tmp_path: Path, home: Path, port: int
+    mlcd_process: Mlcd, mlcd: Mlcd, chat: Callable[..., str], tmp_path: Path, home: Path, port: int
 ) -> None:
     name = chat(own_command(tmp_path))
     answer = mlcd_process("deploy", "last", "--port", port)
@@ -84,9 +84,9 @@ def test_it_stays_up_until_it_is_taken_down_and_is_billed(
     assert "$0.10 an hour, until its budget is used up in 2" in answer.out
     with urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=5) as said:
         assert json.load(said) == {"data": []}
-    assert "is running already" in mlcd_process("deploy", "last").complaint
-    assert mlcd_process("runs", "-o", "json").document["runs"][0]["status"] == "running"
-    assert mlcd_process("down", "last").code == 0
+    assert "is running already" in mlcd("deploy", "last").complaint
+    assert mlcd("runs", "-o", "json").document["runs"][0]["status"] == "running"
+    assert mlcd("down", "last").code == 0
     with pytest.raises(OSError, match="refused"):
         urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=5)
     ledger = Ledger(home / "ledger.db")
@@ -97,7 +97,7 @@ def test_it_stays_up_until_it_is_taken_down_and_is_billed(
     assert not account.open
     assert account.status == "stopped"
     for command in (["show", name], ["ledger", name], ["runs"], ["report", name]):
-        assert mlcd_process(*command).code == 0
+        assert mlcd(*command).code == 0
 
 
 @pytest.mark.live

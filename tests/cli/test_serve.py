@@ -238,9 +238,14 @@ def test_a_server_that_a_command_starts_need_not_be_there_before(mlcd: Mlcd, tmp
 @pytest.mark.parametrize(
     ("asked", "told", "tried"),
     [
-        ([], "int8 was not checked: compare its answers", {"int8"}),
+        pytest.param([], "int8 was not checked: compare its answers", {"int8"}, marks=pytest.mark.night),
         (["--samples", "in.npz", "--min-agreement", "0.01"], "int8 was checked: same top class as fp32 on ", {"int8"}),
-        (["--samples", "in.npz", "--min-agreement", "1"], "int8 was not tried: same top class as fp32 on ", {"fp32"}),
+        pytest.param(
+            ["--samples", "in.npz", "--min-agreement", "1"],
+            "int8 was not tried: same top class as fp32 on ",
+            {"fp32"},
+            marks=pytest.mark.night,
+        ),
     ],
 )
 def test_an_answer_at_int8_says_what_is_known_of_its_answers(
